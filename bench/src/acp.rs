@@ -133,10 +133,8 @@ fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Dur
 }
 
 fn show(what: &str, cancels: &mut [Duration]) {
-    let (median, slowest) = (
-        figures::median_ms(cancels),
-        figures::quantile_ms(cancels, 1.0),
-    );
+    let median = figures::median_ms(cancels);
+    let slowest = figures::quantile_ms(cancels, 1.0);
     figures::print(
         &format!("{what}, median of {CANCELS}"),
         median,

@@ -16,7 +16,8 @@ const FEW: usize = 2;
 const MANY: usize = 32;
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let (few, many) = (peak_mb(haft, FEW)?, peak_mb(haft, MANY)?);
+    let few = peak_mb(haft, FEW)?;
+    let many = peak_mb(haft, MANY)?;
     figures::print("peak memory with 2 sub-agents", few, "MB", None);
     figures::print("peak memory with 32 sub-agents", many, "MB", None);
     figures::print(

@@ -17,16 +17,15 @@ const GOOD: usize = 5;
 const HANGING: usize = 45;
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let (mut with, mut without) = (Vec::with_capacity(RUNS), Vec::with_capacity(RUNS));
+    let mut with = Vec::with_capacity(RUNS);
+    let mut without = Vec::with_capacity(RUNS);
     // One after the other, so that whatever else the machine does falls on both.
     for _ in 0..RUNS {
         without.push(first_request(haft, Connected::None)?);
         with.push(first_request(haft, Connected::Fifty)?);
     }
-    let (without, with) = (
-        figures::median_ms(&mut without),
-        figures::median_ms(&mut with),
-    );
+    let without = figures::median_ms(&mut without);
+    let with = figures::median_ms(&mut with);
     figures::print(
         "to the first request without MCP servers, median of 20",
         without,

@@ -16,7 +16,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
             outline(*language, "x", OutlineLimits::default(), &|| false)?;
             Ok(begin.elapsed())
         };
-        let (mut first, mut second) = ([timed()?], [timed()?]);
+        let mut first = [timed()?];
+        let mut second = [timed()?];
         let name = format!(
             "{}: first use (a later one {:.2} ms)",
             language.name(),

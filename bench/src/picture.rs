@@ -143,7 +143,8 @@ impl Session {
 }
 
 fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
-    let (columns, rows) = (88, 30);
+    let columns = 88;
+    let rows = 30;
     let scene = Scene::new()?;
     let mut session = Session {
         terminal: scene.start(haft, (columns, rows), Recording::On)?,
@@ -212,7 +213,8 @@ fn cast(
         .map(|pair| pair[1].0.saturating_sub(pair[0].0).min(LONGEST_PAUSE));
     let weights: u32 = rests.iter().map(|rest| rest.1).sum();
     let unit = SESSION.saturating_sub(pauses.sum()) / weights.max(1);
-    let (mut last, mut now) = (Duration::ZERO, Duration::ZERO);
+    let mut last = Duration::ZERO;
+    let mut now = Duration::ZERO;
     let mut waiting = Vec::new();
     for (piece, (at, bytes)) in record.iter().enumerate() {
         now += at.saturating_sub(last).min(LONGEST_PAUSE);

@@ -75,30 +75,25 @@ impl RunningProxy {
 fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let proxy = RunningProxy::start(haft, upstream)?;
     for size in [10_000, 200_000] {
-        let (mut direct, mut through) = (
-            TcpStream::connect(upstream)?,
-            TcpStream::connect(proxy.address)?,
-        );
+        let mut direct = TcpStream::connect(upstream)?;
+        let mut through = TcpStream::connect(proxy.address)?;
         direct.set_nodelay(true)?;
         through.set_nodelay(true)?;
-        let (mut alone, mut added) = (Vec::new(), Vec::new());
+        let mut alone = Vec::new();
+        let mut added = Vec::new();
         // One after the other, so that whatever else the machine does falls on both.
         for number in 0..REQUESTS {
             let request = request(number, size);
-            let (straight, passed) = (
-                exchange(&mut direct, &request)?,
-                exchange(&mut through, &request)?,
-            );
+            let straight = exchange(&mut direct, &request)?;
+            let passed = exchange(&mut through, &request)?;
             alone.push(straight);
             added.push(passed.saturating_sub(straight));
             // An agent works between two requests, and the recorder meanwhile.
             std::thread::sleep(Duration::from_millis(5));
         }
         let kilobytes = size / 1_000;
-        let (alone, added) = (
-            figures::median_ms(&mut alone),
-            figures::median_ms(&mut added),
-        );
+        let alone = figures::median_ms(&mut alone);
+        let added = figures::median_ms(&mut added);
         figures::print(
             &format!("a request of {kilobytes} kB without a proxy, median of {REQUESTS}"),
             alone,

@@ -119,7 +119,9 @@ fn plant(folder: &Path, files: usize) -> anyhow::Result<usize> {
     for file in 0..files {
         let mut text = String::new();
         for line in 0..LINES {
-            let (one, two, three) = (word(), word(), word());
+            let one = word();
+            let two = word();
+            let three = word();
             if line % 20 == 0 {
                 writeln!(
                     text,

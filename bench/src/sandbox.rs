@@ -101,14 +101,16 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
 
 fn show(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
     let name = |what: &str| format!("{files} files: {what}");
-    let (median, tail) = (figures::median_ms(bare), figures::quantile_ms(bare, 0.95));
+    let median = figures::median_ms(bare);
+    let tail = figures::quantile_ms(bare, 0.95);
     figures::print(&name("bare spawn, median"), median, "ms", None);
     figures::print(&name("bare spawn, p95"), tail, "ms", None);
     for Layer {
         name: layer, taken, ..
     } in layers
     {
-        let (own, own_tail) = (figures::median_ms(taken), figures::quantile_ms(taken, 0.95));
+        let own = figures::median_ms(taken);
+        let own_tail = figures::quantile_ms(taken, 0.95);
         figures::print(
             &name(&format!("{layer}, on top of it, median")),
             own - median,
@@ -145,11 +147,9 @@ fn once(
 ) -> anyhow::Result<Duration> {
     std::thread::sleep(PAUSE);
     let command = CommandSpec::shell(LINE, project).confined(confined);
-    let (capture, cancel, live) = (
-        Capture::default(),
-        CancellationToken::new(),
-        LiveCommand::default(),
-    );
+    let capture = Capture::default();
+    let cancel = CancellationToken::new();
+    let live = LiveCommand::default();
     let begin = Instant::now();
     let finished: Result<_, SandboxError> =
         runtime.block_on(supervisor.run_watched(&command, &capture, &cancel, &live));

@@ -56,7 +56,8 @@ fn measure(files: usize) -> anyhow::Result<()> {
         None,
     );
 
-    let (mut again, mut find) = (Vec::new(), Vec::new());
+    let mut again = Vec::new();
+    let mut find = Vec::new();
     for _ in 0..RUNS {
         find.push(timed(|| look_with_find(&root))?);
         again.push(timed(|| {
@@ -64,10 +65,8 @@ fn measure(files: usize) -> anyhow::Result<()> {
             Ok(())
         })?);
     }
-    let (again, find) = (
-        figures::median_ms(&mut again),
-        figures::median_ms(&mut find),
-    );
+    let again = figures::median_ms(&mut again);
+    let find = figures::median_ms(&mut find);
     figures::print(
         &name("`find` looking at every file, median of 7"),
         find,

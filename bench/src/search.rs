@@ -158,7 +158,9 @@ fn plant(root: &Path) -> anyhow::Result<()> {
                 folder_path.join(format!("file_{file:03}.rs")),
             )?);
             for line in 0..LINES {
-                let (one, other, third) = (WORDS[random(16)], WORDS[random(16)], WORDS[random(16)]);
+                let one = WORDS[random(16)];
+                let other = WORDS[random(16)];
+                let third = WORDS[random(16)];
                 let verb = ["read", "write", "find"][random(3)];
                 writeln!(
                     out,

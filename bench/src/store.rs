@@ -71,7 +71,9 @@ async fn appends(folder: &Path) -> anyhow::Result<()> {
     let short = with_messages(folder, SHORT).await?;
     let long = with_messages(folder, LONG).await?;
     let mut plain = std::fs::File::create(folder.join("plain"))?;
-    let (mut shorts, mut longs, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut shorts = Vec::new();
+    let mut longs = Vec::new();
+    let mut syncs = Vec::new();
     for number in 0..WARM_UP + SAMPLE {
         for (store, length, times) in [(&short, SHORT, &mut shorts), (&long, LONG, &mut longs)] {
             let message = message(length + number)?;
@@ -149,10 +151,8 @@ fn conversation(length: u32) -> ConversationId {
 /// Appends by writing the whole conversation again.
 fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
     let mut messages = (0..length).map(message).collect::<Result<Vec<_>, _>>()?;
-    let (path, new) = (
-        folder.join("conversation.json"),
-        folder.join("conversation.json.new"),
-    );
+    let path = folder.join("conversation.json");
+    let new = folder.join("conversation.json.new");
     let mut times = Vec::new();
     for number in 0..10 {
         messages.push(message(length + number)?);

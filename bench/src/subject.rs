@@ -115,7 +115,8 @@ pub(crate) struct Ran {
 pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
     let started = Instant::now();
     let mut child = command.spawn().context("cannot start it")?;
-    let (mut peak, mut processor) = (0.0_f64, Duration::ZERO);
+    let mut peak = 0.0_f64;
+    let mut processor = Duration::ZERO;
     // The kernel forgets both with the process, so they are read while the process lives.
     let status = loop {
         peak = peak.max(peak_memory(child.id()).unwrap_or_default());

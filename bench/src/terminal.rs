@@ -90,7 +90,8 @@ impl Terminal {
             bytes: 0,
         };
         let seen = Arc::new(Mutex::new(seen));
-        let (mut reader, shared) = (master.try_clone()?, Arc::clone(&seen));
+        let mut reader = master.try_clone()?;
+        let shared = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut bytes = [0; 16_384];
             while let Ok(count) = reader.read(&mut bytes)

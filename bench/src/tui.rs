@@ -59,7 +59,9 @@ fn streaming(haft: &Path) -> anyhow::Result<()> {
 
     terminal.press("talk\r")?;
     terminal.until("Section 1")?;
-    let (began, used, bytes) = (Instant::now(), terminal.used()?, terminal.bytes());
+    let began = Instant::now();
+    let used = terminal.used()?;
+    let bytes = terminal.bytes();
     terminal.until("This was all.")?;
     let seconds = began.elapsed().as_secs_f64();
     let share = (terminal.used()? - used) / seconds;

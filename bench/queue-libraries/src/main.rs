@@ -29,12 +29,14 @@ async fn main() {
 async fn apalis(pool: &PgPool) -> bool {
     PostgresStorage::setup(pool).await.unwrap();
     let mut connection = pool.acquire().await.unwrap();
-    let (mut ended_twice, mut stolen) = (0, 0);
+    let mut ended_twice = 0;
+    let mut stolen = 0;
     for n in 0..TRIES {
         let config = Config::default().queue(format!("faults-{n}")).batch_size(1);
         let mut storage = PostgresStorage::<u32>::new(pool).with_config(config.clone());
         storage.push(7_u32).await.unwrap();
-        let (a, b) = (WorkerContext::new(&format!("a{n}")), WorkerContext::new(&format!("b{n}")));
+        let a = WorkerContext::new(&format!("a{n}"));
+        let b = WorkerContext::new(&format!("b{n}"));
         for worker in [&a, &b] {
             queries::register_worker(&mut *connection, &config.queue.to_string(), worker, &Default::default(), "try")
                 .await

@@ -267,7 +267,8 @@ impl Table<'_> {
 
     /// What conversations of so many requests cost under one policy in times of another, in order.
     fn ratios(&self, name: &str, other: &str, wanted: impl Fn(usize) -> bool) -> Vec<f64> {
-        let (name, other) = (self.index(name), self.index(other));
+        let name = self.index(name);
+        let other = self.index(other);
         let ratio =
             |one: &Cost| one.sums[self.number][name].cost / one.sums[self.number][other].cost;
         let mut ratios: Vec<f64> = self
@@ -398,10 +399,8 @@ impl Table<'_> {
         let against = self.ratios(DEFAULT, NEVER, |_| true);
         // A rounding of the last bit is not a cost.
         let cheaper = against.iter().filter(|ratio| **ratio <= 1.0 + 1e-9).count();
-        let (share, all) = (
-            cheaper as f64 / against.len().max(1) as f64,
-            default.cost / self.all(NEVER).cost,
-        );
+        let share = cheaper as f64 / against.len().max(1) as f64;
+        let all = default.cost / self.all(NEVER).cost;
         let word = if all <= 1.0 && share >= COMPRESSION_GOAL {
             "reached"
         } else {

@@ -222,7 +222,9 @@ fn timeless(mut export: Value, number: usize) -> anyhow::Result<String> {
     let messages = export["messages"]
         .as_array_mut()
         .context("the export has no messages")?;
-    let (mut clock, mut inputs, mut names) = (Duration::ZERO, 0, Vec::new());
+    let mut clock = Duration::ZERO;
+    let mut inputs = 0;
+    let mut names = Vec::new();
     for (index, message) in messages.iter_mut().enumerate() {
         clock += match message["role"].as_str() {
             Some("user") => {

@@ -34,7 +34,9 @@ struct Planner {
 
 /// A conversation of about so many requests.
 pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<PlannedRound> {
-    let (random, focus, list) = (Random::new(seed), Vec::new(), Vec::new());
+    let random = Random::new(seed);
+    let focus = Vec::new();
+    let list = Vec::new();
     let mut planner = Planner {
         random,
         files,
@@ -93,7 +95,8 @@ impl Planner {
     }
 
     fn input(&mut self, number: usize) -> String {
-        let (path, word) = (self.path(0), self.word());
+        let path = self.path(0);
+        let word = self.word();
         let task = match self.random.below(4) {
             0 => format!(
                 "Find out how `{word}` is used in {path} and its neighbours, and make the names consistent."
@@ -158,7 +161,8 @@ impl Planner {
     }
 
     fn read(&mut self) {
-        let (first, second) = (self.read_call(), self.read_call());
+        let first = self.read_call();
+        let second = self.read_call();
         // Two files at once now and then, as models do it.
         if self.random.below(4) == 0 && first != second {
             self.replies
@@ -170,7 +174,8 @@ impl Planner {
 
     fn read_call(&mut self) -> ScriptCall {
         let file = self.one_of_focus();
-        let (path, lines) = (self.files[file].path.clone(), self.files[file].lines.len());
+        let path = self.files[file].path.clone();
+        let lines = self.files[file].lines.len();
         if lines <= 250 {
             return ScriptCall::new("read_file", json!({ "path": path }));
         }
@@ -209,8 +214,10 @@ impl Planner {
         let Some(at) = (from..lines.len()).chain(0..from).find(usable) else {
             return self.search();
         };
-        let (path, old) = (path.clone(), lines[at].clone());
-        let (first, last) = (at.saturating_sub(20) + 1, (at + 20).min(lines.len()));
+        let path = path.clone();
+        let old = lines[at].clone();
+        let first = at.saturating_sub(20) + 1;
+        let last = (at + 20).min(lines.len());
         let read = json!({ "path": path, "start_line": first, "end_line": last });
         self.say(
             format!("First the place in `{path}`."),
@@ -237,7 +244,9 @@ impl Planner {
     }
 
     fn command(&mut self) {
-        let (path, word, number) = (self.path(1), self.word(), self.random.below(1_000));
+        let path = self.path(1);
+        let word = self.word();
+        let number = self.random.below(1_000);
         let command = match self.random.below(5) {
             0 => format!("wc -l {path} Cargo.toml"),
             1 => format!("grep -rn '{word}' . | sort | head -n 60"),

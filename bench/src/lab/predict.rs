@@ -58,7 +58,8 @@ impl Errors {
         );
         figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: |");
         for (source, (sessions, totals, content)) in &mut self.sources {
-            let (totals_told, content_told) = (told(totals), told(content));
+            let totals_told = told(totals);
+            let content_told = told(content);
             figures::line(&format!(
                 "| {source} | {sessions} | {} | {totals_told} | {content_told} |",
                 totals.len()

@@ -101,10 +101,8 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
         .map(|(at, _)| at + 1)
         .last();
     let used = used.unwrap_or(1).min(rows.into());
-    let (width, height) = (
-        f64::from(columns) * CELL.0 + 2.0 * MARGIN,
-        used as f64 * CELL.1 + 2.0 * MARGIN,
-    );
+    let width = f64::from(columns) * CELL.0 + 2.0 * MARGIN;
+    let height = used as f64 * CELL.1 + 2.0 * MARGIN;
     let font = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
     let mut svg = Svg::new(
         width.round(),
@@ -152,7 +150,8 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
         let Some(first) = screen.cell(row, column) else {
             return;
         };
-        let (from, style) = (column, Style::of(first, theme));
+        let from = column;
+        let style = Style::of(first, theme);
         let mut text = String::new();
         while let Some(cell) = screen
             .cell(row, column)

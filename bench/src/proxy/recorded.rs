@@ -23,7 +23,8 @@ pub(super) fn size(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let mut per_byte = Vec::new();
     for conversations in [5, 50] {
         let proxy = RunningProxy::start(haft, upstream)?;
-        let (mut fresh, mut sent) = (0, 0);
+        let mut fresh = 0;
+        let mut sent = 0;
         for number in 0..conversations {
             let (new, all) = converse(proxy.address, number, TURNS)?;
             fresh += new;
@@ -132,7 +133,8 @@ fn converse(address: SocketAddr, number: usize, turns: usize) -> anyhow::Result<
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut messages = format!(r#"{{"role":"system","content":"conversation {number}"}}"#);
-    let (mut fresh, mut sent) = (messages.len(), 0);
+    let mut fresh = messages.len();
+    let mut sent = 0;
     for turn in 0..turns {
         let words = (0..60)
             .map(|word| ((number * 7_919 + turn * 104_729 + word * 31) % 99_991).to_string());

@@ -127,7 +127,8 @@ pub(crate) fn estimated_tokens(bytes: usize) -> u64 {
 }
 
 fn estimate(body_bytes: usize, parts: &[ReplyPart]) -> Usage {
-    let (mut said, mut thought) = (0, 0);
+    let mut said = 0;
+    let mut thought = 0;
     for part in parts {
         match part {
             ReplyPart::Text { text, .. } => said += text.len(),

@@ -31,7 +31,8 @@ pub(crate) async fn ask(url: &str, question: &str) -> Result<(String, String), B
     );
     let history = [Entry::new(input, &O200k)];
     // What is sent besides it.
-    let (policy, tools) = (Policy::default(), ToolSet::new(Vec::new(), &O200k));
+    let policy = Policy::default();
+    let tools = ToolSet::new(Vec::new(), &O200k);
     let system = system_entry(render_system(&SystemInput::default())?, &O200k);
     let reminders = Reminders {
         todo: Some("- [ ] answer in one sentence".into()),

@@ -75,10 +75,8 @@ pub(crate) fn standby<'a>(
     names: impl Iterator<Item = &'a String>,
 ) -> Result<VecDeque<Standby>, SetupError> {
     let one = |name: &String| {
-        let (declared, retry) = (
-            declared_model(environment, config, name)?,
-            config.retry.clone(),
-        );
+        let declared = declared_model(environment, config, name)?;
+        let retry = config.retry.clone();
         let environment = environment.clone();
         Ok(Standby::new(name, move || {
             client(&environment, declared, retry)
@@ -100,7 +98,8 @@ fn client(
 
 /// The models sub-agents ask, by name.
 pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> ModelOpener {
-    let (known, environment) = (config.clone(), environment.clone());
+    let known = config.clone();
+    let environment = environment.clone();
     let open = move |name: &str| {
         let declared =
             declared_model(&environment, &known, name).map_err(|error| error.to_string())?;

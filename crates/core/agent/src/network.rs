@@ -93,10 +93,8 @@ mod tests {
             ("https_proxy", "http://secure:2"),
             ("NO_PROXY", "h"),
         ];
-        let (plain, secure) = (
-            provider("http://a/v1", None),
-            provider("https://a/v1", None),
-        );
+        let plain = provider("http://a/v1", None);
+        let secure = provider("https://a/v1", None);
         assert_eq!(
             proxy_of(plain.clone(), &environment),
             (Some("http://plain:1".into()), Some("h".into()))

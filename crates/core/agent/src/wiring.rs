@@ -55,7 +55,8 @@ pub(crate) fn prepare(
     let Agent { places, config, .. } = agent;
     let config = config.clone();
     let host = &places.environment;
-    let (model, workspace) = (declared.spec.clone(), workspace(places, &plan));
+    let model = declared.spec.clone();
+    let workspace = workspace(places, &plan);
     let own = key.as_ref().map(|key| key.expose().to_owned());
     let (mut paths, mut trust_state) = knowledge(places, &plan.project)?;
     if plan.ignores_project {
@@ -223,12 +224,15 @@ pub(crate) fn prepare(
 
 /// Logs what a session starts with. Skipped files are logged with the notices about them.
 fn log_loaded(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
-    let (root, mode, model) = (plan.project.root.display(), plan.mode, &plan.model);
+    let root = plan.project.root.display();
+    let mode = plan.mode;
+    let model = &plan.model;
     let ignored = plan.ignores_project || !trust_state.is_trusted();
     info!(project = %root, trusted = trust_state.is_trusted(), ignored, %mode, model, "session opened");
     for hook in hooks {
         let programs = haft_permission::program_names(&hook.command).join(", ");
-        let (path, sandboxed) = (hook.path.display(), hook.sandboxed);
+        let path = hook.path.display();
+        let sandboxed = hook.sandboxed;
         info!(point = %hook.point, programs, path = %path, sandboxed, "hook loaded");
     }
 }
@@ -272,7 +276,8 @@ fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
 /// What all extensions give together, in the order they were registered, and after them the agent's
 /// own.
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
-    let (mut all, mut search_at) = (Contribution::default(), None);
+    let mut all = Contribution::default();
+    let mut search_at = None;
     for extension in &agent.extensions {
         let Contribution {
             tools,

@@ -37,7 +37,9 @@ use crate::snapshot::Snapshot;
 
 /// Makes the next request.
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
-    let (policy, model, maker) = (snapshot.policy, snapshot.model, snapshot.maker());
+    let policy = snapshot.policy;
+    let model = snapshot.model;
+    let maker = snapshot.maker();
     policy.check()?;
     let mut blocks = repair(snapshot.history, snapshot.counter);
     let repaired = mem::take(&mut blocks.repairs);
@@ -159,7 +161,8 @@ struct Goal<'a> {
 
 impl<'a> Goal<'a> {
     fn of(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
-        let (policy, model) = (snapshot.policy, snapshot.model);
+        let policy = snapshot.policy;
+        let model = snapshot.model;
         let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
         let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
@@ -247,16 +250,15 @@ fn layered(
     compressed: Compressed,
     snapshot: &Snapshot<'_>,
 ) -> Result<LaidOut, ContextError> {
-    let (policy, maker) = (snapshot.policy, snapshot.maker());
+    let policy = snapshot.policy;
+    let maker = snapshot.maker();
     let pruned = prune_to(goal, &mut layers, compressed, snapshot);
     hints::add(&mut layers.line, policy.message_ids, maker);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
     layers.let_the_user_open(maker);
-    let (tools, required, run) = (
-        Arc::clone(&layers.tools),
-        layers.required,
-        layers.outlook(policy),
-    );
+    let tools = Arc::clone(&layers.tools);
+    let required = layers.required;
+    let run = layers.outlook(policy);
     let (segments, copies) = match policy.reminders {
         Placement::CacheAware => copies::lay_out(layers, snapshot),
         Placement::Front

@@ -233,7 +233,7 @@ impl TurnHost for BaseLoop {
         let sent = match paid {
             Ok(paid) => {
                 paid.send(&mut self.client, &mut self.meter, io.cancel, &mut |delta| {
-                    io.delta(delta)
+                    io.delta(delta);
                 })
                 .await
             }

@@ -142,10 +142,8 @@ impl<F: Fn(&Occasion<'_>) -> Reaction + Send + Sync> Callback for At<F> {
 /// Logs the call of a hook. Of its command line only the programs are logged, and nothing of what
 /// it printed.
 fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
-    let (programs, ms) = (
-        haft_permission::program_names(name).join(", "),
-        millis(took),
-    );
+    let programs = haft_permission::program_names(name).join(", ");
+    let ms = millis(took);
     if succeeded {
         info!(%point, programs, ms, "hook called");
     } else {
@@ -170,7 +168,8 @@ impl Callbacks {
     /// Calls everybody who wants to be called. Gives what they ask for together, and what went
     /// wrong.
     pub(crate) async fn call(&self, occasion: &Occasion<'_>) -> (Reaction, Vec<String>) {
-        let (mut all, mut problems) = (Reaction::default(), Vec::new());
+        let mut all = Reaction::default();
+        let mut problems = Vec::new();
         let mut moment = occasion.moment.clone();
         let point = moment.point();
         for callback in &self.0 {

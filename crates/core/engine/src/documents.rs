@@ -133,10 +133,8 @@ impl StandingDocuments {
             return false;
         }
         for document in &self.documents {
-            let (kind, bytes) = (
-                format!("{:?}", document.kind).to_lowercase(),
-                document.text.len(),
-            );
+            let kind = format!("{:?}", document.kind).to_lowercase();
+            let bytes = document.text.len();
             info!(kind, name = document.heading, bytes, "instructions loaded");
         }
         self.layer = Documents::new(self.documents.clone(), counter);

@@ -140,7 +140,8 @@ pub(crate) async fn take_reply<H: TurnHost>(
         io.error("too_many_calls", message);
     }
     let model = host.model().full_name();
-    let (usage, stop) = (reply.usage, reply.stop.clone());
+    let usage = reply.usage;
+    let stop = reply.stop.clone();
     let cost = host.meter().take_cost();
     let message = host.draft_reply(reply, cost);
     let calls = message

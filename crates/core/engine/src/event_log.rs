@@ -145,7 +145,7 @@ pub(crate) fn log(
             response: _,
         } => info!(agent, options = options.len(), "plan presented"),
         EventBody::FileChanged { path, change } => {
-            info!(agent, path, change = lower(change), "file changed")
+            info!(agent, path, change = lower(change), "file changed");
         }
         EventBody::BackgroundTask {
             id,
@@ -263,7 +263,9 @@ fn log_end(conversation: &ConversationId, agent: &str, result: &TurnResult) {
         cost,
         ..
     } = result;
-    let (input, output, cost) = (usage.all_input(), usage.output, cost.map(|cost| cost.total));
+    let input = usage.all_input();
+    let output = usage.output;
+    let cost = cost.map(|cost| cost.total);
     let name = outcome.name();
     match outcome {
         Outcome::Completed => {

@@ -110,7 +110,8 @@ impl ToolHelp {
         wait: Duration,
         cancel: &CancellationToken,
     ) {
-        let (mut fresh, mut again) = (Vec::new(), Vec::new());
+        let mut fresh = Vec::new();
+        let mut again = Vec::new();
         for tool in tools.iter().filter(|tool| tool.command().is_some()) {
             match self.cache.get(tool) {
                 None => fresh.push(tool.clone()),
@@ -139,13 +140,12 @@ impl ToolHelp {
         let Some(confined) = asking.cell.confined().await else {
             return;
         };
-        let (room, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+        let room = Arc::new(Semaphore::new(AT_ONCE));
+        let mut asked = JoinSet::new();
         for tool in tools {
-            let (asking, cache, confined) = (
-                Arc::clone(asking),
-                self.cache.clone(),
-                Arc::clone(&confined),
-            );
+            let asking = Arc::clone(asking);
+            let cache = self.cache.clone();
+            let confined = Arc::clone(&confined);
             let room = Arc::clone(&room);
             asked.spawn(async move {
                 let Ok(_room) = room.acquire().await else {

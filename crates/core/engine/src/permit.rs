@@ -119,10 +119,8 @@ impl Permit {
         approver: Option<Arc<dyn Approver>>,
         workspace: Workspace,
     ) -> Self {
-        let (shared, agent) = (
-            Arc::new(DecisionState::new(permissions.mode)),
-            names::MAIN.to_owned(),
-        );
+        let shared = Arc::new(DecisionState::new(permissions.mode));
+        let agent = names::MAIN.to_owned();
         Self {
             permissions: Arc::new(Mutex::new(permissions)),
             approver,
@@ -291,7 +289,8 @@ impl Permit {
                 match verdict.decision {
                     Decision::Deny => Err(denied(call.tool, &verdict)),
                     Decision::Allow | Decision::Ask => {
-                        let (outside, commits) = (verdict.outside, verdict.commits);
+                        let outside = verdict.outside;
+                        let commits = verdict.commits;
                         Ok(Granted {
                             outside,
                             commits,
@@ -341,8 +340,11 @@ impl Permit {
     /// left out.
     fn log_verdict(&self, call: &PermissionRequest<'_>, verdict: &Verdict, mode: PermissionMode) {
         if tracing::enabled!(tracing::Level::DEBUG) {
-            let (agent, tool, programs) = (&self.agent, call.tool, programs(call));
-            let (decision, rule) = (verdict.decision.name(), verdict.rule.as_deref());
+            let agent = &self.agent;
+            let tool = call.tool;
+            let programs = programs(call);
+            let decision = verdict.decision.name();
+            let rule = verdict.rule.as_deref();
             debug!(agent, tool, decision, rule, %mode, programs, "permission decided");
         }
     }
@@ -355,7 +357,10 @@ impl Permit {
         remember: &[String],
         waited: Duration,
     ) {
-        let (agent, tool, ms, programs) = (&self.agent, call.tool, millis(waited), programs(call));
+        let agent = &self.agent;
+        let tool = call.tool;
+        let ms = millis(waited);
+        let programs = programs(call);
         let (answer, rules) = match reply {
             ApprovalReply::Once => ("once", None),
             ApprovalReply::Changed { .. } => ("changed", None),

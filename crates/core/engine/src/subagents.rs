@@ -100,7 +100,9 @@ impl SubagentRoster {
         if found.items.is_empty() {
             return None;
         }
-        let (paths, given, masker) = (paths.clone(), given.clone(), masker.clone());
+        let paths = paths.clone();
+        let given = given.clone();
+        let masker = masker.clone();
         Some(Arc::new(Self {
             paths,
             given,

@@ -275,7 +275,8 @@ impl Nudge {
     /// The text the model reads, with how to ask the user where that can help. It names no tool
     /// that is not among `tools`.
     pub(crate) fn told_text(self, language: PromptLanguage, tools: &ToolNames) -> String {
-        let (text, ask) = (self.text(language), self.ask_text(language));
+        let text = self.text(language);
+        let ask = self.ask_text(language);
         let gap = if ask.is_empty() { "" } else { " " };
         let whole = format!("{text}{gap}{ask}");
         without_unknown_tools(&whole, |tool| tools.contains(tool))

@@ -117,7 +117,8 @@ impl<'a> TurnIo<'a> {
         mask_body(&self.masker, &mut body);
         self.log(&body);
         self.seq += 1;
-        let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
+        let conversation_id = self.conversation_id.clone();
+        let agent = self.agent.clone();
         self.sink.event(&Event {
             body,
             conversation_id,
@@ -236,9 +237,9 @@ impl<'a> TurnIo<'a> {
         }: Notice,
     ) {
         if failed {
-            self.error(code, message)
+            self.error(code, message);
         } else {
-            self.notice(code, message)
+            self.notice(code, message);
         }
     }
 

@@ -170,10 +170,8 @@ mod tests {
     #[test]
     fn replace_user_file_follows_a_link_and_keeps_the_mode() {
         let root = tempfile::tempdir().unwrap();
-        let (real, link) = (
-            root.path().join("dotfiles.toml"),
-            root.path().join("config.toml"),
-        );
+        let real = root.path().join("dotfiles.toml");
+        let link = root.path().join("config.toml");
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&real, &link).unwrap();

@@ -60,7 +60,8 @@ mod tests {
     #[test]
     fn tighten_tree_does_not_follow_links() {
         let root = tempfile::tempdir().unwrap();
-        let (tree, outside) = (root.path().join("tree"), root.path().join("outside"));
+        let tree = root.path().join("tree");
+        let outside = root.path().join("outside");
         fs::create_dir_all(tree.join("below")).unwrap();
         for path in [&outside, &tree.join("below/file")] {
             fs::write(path, "").unwrap();

@@ -114,7 +114,8 @@ impl Client {
         let ended = self
             .exchange(request, cancel, sink, started, &mut retries)
             .await;
-        let (model, ms) = (self.spec.full_name(), started.elapsed().as_millis() as u64);
+        let model = self.spec.full_name();
+        let ms = started.elapsed().as_millis() as u64;
         match &ended {
             Ok(Reply { usage, .. }) => {
                 let Usage {
@@ -182,8 +183,11 @@ impl Client {
                 return Err(self.give_up(failure.error, *retries));
             };
             *retries += 1;
-            let (model, delay_ms) = (self.spec.full_name(), delay.as_millis() as u64);
-            let (attempt, code, status) = (*retries, failure.error.code(), failure.error.status());
+            let model = self.spec.full_name();
+            let delay_ms = delay.as_millis() as u64;
+            let attempt = *retries;
+            let code = failure.error.code();
+            let status = failure.error.status();
             // What the provider said may repeat the request, so it is not logged.
             warn!(
                 model,

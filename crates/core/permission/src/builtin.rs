@@ -143,7 +143,9 @@ impl ReadingCommand {
         if self.operands == OperandKind::Any {
             return words.iter().all(|word| word.literal().is_some());
         }
-        let (mut reading, mut operands, mut has_pattern) = (Reading::Options, Vec::new(), false);
+        let mut reading = Reading::Options;
+        let mut operands = Vec::new();
+        let mut has_pattern = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let Some(text) = word.literal() else {

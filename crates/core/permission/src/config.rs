@@ -36,7 +36,10 @@ pub struct PermissionsConfig {
 
 impl Default for PermissionsConfig {
     fn default() -> Self {
-        let (allow, ask, deny, rules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let allow = Vec::new();
+        let ask = Vec::new();
+        let deny = Vec::new();
+        let rules = Vec::new();
         Self {
             mode: PermissionMode::default(),
             allow,

@@ -60,13 +60,14 @@ pub(super) enum WalkEnd {
 
 /// Looks at what lies below a folder, the upper entries first; links are not followed.
 pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> WalkEnd {
-    let (mut open, mut left) = (VecDeque::from([folder.to_owned()]), MAX_ENTRIES);
+    let mut open = VecDeque::from([folder.to_owned()]);
+    let mut left = MAX_ENTRIES;
     while let Some(folder) = open.pop_front() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             left -= 1;
             match look(&entry.path()) {
                 Descent::Yes if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
-                    open.push_back(entry.path())
+                    open.push_back(entry.path());
                 }
                 Descent::Yes | Descent::No => {}
                 Descent::Enough => return WalkEnd::Whole,
@@ -200,7 +201,8 @@ impl Permissions {
         if !asks && !self.rules.of(Decision::Deny).iter().any(speaks) {
             return None;
         }
-        let (permissions, workspace) = (self.clone(), workspace.clone());
+        let permissions = self.clone();
+        let workspace = workspace.clone();
         Some(Arc::new(move |path: &Path| {
             permissions
                 .forbidden_file(FileAccess::Read, &[path.to_owned()], &workspace)

@@ -295,7 +295,8 @@ impl PathPattern {
                 .map(|glob| glob.compile_matcher())
                 .map_err(|error| error.to_string())
         };
-        let (absolute, shapes) = (glob.starts_with('/'), shape::of_glob(&glob));
+        let absolute = glob.starts_with('/');
+        let shapes = shape::of_glob(&glob);
         Ok(Self {
             absolute,
             exact: build(&glob)?,
@@ -333,7 +334,8 @@ impl PathPattern {
 
     /// Whether it may speak of a file of this shape.
     pub(super) fn may_hit(&self, workspace: &Workspace, shape: &str) -> bool {
-        let (shape, home) = (protected::folded(shape), HOME.to_string());
+        let shape = protected::folded(shape);
+        let home = HOME.to_string();
         // Itself, or a folder it lies in; the home folder as a whole is nobody's to deny.
         let slashes = shape
             .match_indices('/')

@@ -41,7 +41,8 @@ impl<'a> PermissionRequest<'a> {
             None | Some(Value::Null) => false,
             Some(place) => tool.access() == Access::Execute && place != "inside",
         };
-        let (access, intent) = (tool.access(), tool.intent(arguments));
+        let access = tool.access();
+        let intent = tool.intent(arguments);
         let project_files = ProjectFiles::default();
         Self {
             tool: &tool.spec().name,

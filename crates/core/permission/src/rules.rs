@@ -166,7 +166,8 @@ impl PermissionRules {
             })
         };
         let built_in = self.reading().map(|reading| {
-            let (decision, origin) = (Decision::Allow, RuleOrigin::BuiltIn);
+            let decision = Decision::Allow;
+            let origin = RuleOrigin::BuiltIn;
             ActiveRule {
                 decision,
                 rule: reading.rule.text(),

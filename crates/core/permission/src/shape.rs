@@ -115,7 +115,7 @@ pub(crate) fn below(folder: &str, path: &str) -> String {
         match part {
             "" | "." => {}
             part if part == ".." || (parts.peek().is_some() && overlap(part, "..")) => {
-                shape = ANY.to_string()
+                shape = ANY.to_string();
             }
             part => {
                 shape.push('/');

@@ -93,7 +93,8 @@ impl Verdict {
         let Some(part) = parts.iter().find(|part| part.decision == strictest) else {
             return Self::plain(Decision::Ask, "there is nothing in it");
         };
-        let (reason, rule) = (part.reason.clone(), part.rule.clone());
+        let reason = part.reason.clone();
+        let rule = part.rule.clone();
         Self {
             rule,
             parts,

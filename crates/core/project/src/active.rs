@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn nothing_is_written_elsewhere() {
-        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         let knowledge = knowledge(&folder.path().canonicalize().unwrap(), true);
         assert!(write(&knowledge, Path::new("../out"), "x").is_err());
         fs::create_dir_all(knowledge.root.join(FOLDER)).unwrap();

@@ -84,7 +84,7 @@ pub fn load_after(
             match agent(knowledge, &path, folder.level, &read, problems) {
                 Ok(agent) => found.add(agent),
                 Err(Some(what)) => {
-                    problems.push(FileProblem::new(&path, format!("{what}; it is skipped")))
+                    problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
                 }
                 // The front matter could not be read, which is reported already.
                 Err(None) => {}

@@ -71,7 +71,9 @@ impl CommandPrompt {
     pub fn expand(&self, arguments: &str) -> String {
         let arguments = arguments.trim();
         let words = words(arguments);
-        let (mut out, mut rest, mut placed) = (String::new(), self.text.as_str(), false);
+        let mut out = String::new();
+        let mut rest = self.text.as_str();
+        let mut placed = false;
         while let Some(at) = rest.find('$') {
             out.push_str(&rest[..at]);
             rest = &rest[at + 1..];
@@ -106,9 +108,11 @@ impl CommandPrompt {
 /// The text with marks around command lines: `` !` `` at the beginning of a word, to the next
 /// backquote on the line.
 fn marked(text: &str) -> String {
-    let (mut out, mut rest) = (String::new(), text);
+    let mut out = String::new();
+    let mut rest = text;
     while let Some(at) = rest.find("!`") {
-        let (before, behind) = (&rest[..at], &rest[at + 2..]);
+        let before = &rest[..at];
+        let behind = &rest[at + 2..];
         let line = behind
             .split('`')
             .next()
@@ -136,7 +140,9 @@ fn marked(text: &str) -> String {
 
 /// The words of a line; quotes keep words together.
 pub fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quote = None;
     for c in line.chars() {
         match (quote, c) {
             (None, '"' | '\'') => {

@@ -127,7 +127,8 @@ fn look(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
             ENDINGS.iter().any(|(known, _)| *known == ending) && File::open(&path).is_ok()
         }
     };
-    let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    let seconds = metadata.mtime();
+    let nanoseconds = metadata.mtime_nsec();
     let version = ToolFileVersion {
         size: metadata.size(),
         seconds,

@@ -214,7 +214,8 @@ pub fn named(root: &Path) -> Vec<PathBuf> {
 /// The lines that would run: those of each hook, as the hooks are loaded, and everything that is
 /// said of each server.
 fn declared(root: &Path) -> Vec<Vec<String>> {
-    let (root, user) = (root.to_owned(), PathBuf::from("/"));
+    let root = root.to_owned();
+    let user = PathBuf::from("/");
     let knowledge = KnowledgePaths {
         cwd: root.clone(),
         root,

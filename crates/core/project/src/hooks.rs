@@ -313,7 +313,8 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
                 ) {
                     ("command", Some(command)) => {
                         let timeout = hook["timeout"].as_u64().unwrap_or_else(timeout);
-                        let (command, sandbox) = (command.to_owned(), hook["sandbox"] != false);
+                        let command = command.to_owned();
+                        let sandbox = hook["sandbox"] != false;
                         let hook = HookCommand {
                             kind: HookKind::ClaudeCommand,
                             command,

@@ -124,7 +124,7 @@ impl KnowledgePaths {
                     add(
                         home.join(folder).join("repos").join(&name),
                         Level::Repository,
-                    )
+                    );
                 });
             }
         }

@@ -318,7 +318,8 @@ fn folders(folder: &Path) -> Vec<String> {
 
 /// The Markdown files below a folder, in the order of their paths.
 fn markdown_below(top: &Path) -> Vec<PathBuf> {
-    let (mut found, mut open) = (Vec::new(), vec![(top.to_owned(), 0)]);
+    let mut found = Vec::new();
+    let mut open = vec![(top.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
         found.extend(file::markdown(&folder));
         if depth < DEEPEST {

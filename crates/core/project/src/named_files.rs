@@ -96,7 +96,8 @@ pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTr
         return None;
     }
     let is_fed = lines.iter().any(|line| feeds_interpreter(line));
-    let (mut found, mut scripts) = (BTreeSet::new(), 0);
+    let mut found = BTreeSet::new();
+    let mut scripts = 0;
     for word in &words {
         let is_script = is_fed || scripts > 0 && !word.starts_with('-');
         let is_command = lines
@@ -215,7 +216,9 @@ fn words(line: &str) -> Vec<String> {
     let line = PROJECT.iter().fold(line.to_owned(), |line, variable| {
         line.replace(variable, ".")
     });
-    let (mut tokens, mut token, mut quote) = (Vec::new(), String::new(), None);
+    let mut tokens = Vec::new();
+    let mut token = String::new();
+    let mut quote = None;
     let mut characters = line.chars();
     while let Some(c) = characters.next() {
         match (c, quote) {
@@ -223,7 +226,7 @@ fn words(line: &str) -> Vec<String> {
             ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
             (c, None) if c.is_whitespace() || ";|&()<".contains(c) => {
-                tokens.push(std::mem::take(&mut token))
+                tokens.push(std::mem::take(&mut token));
             }
             (c, _) => token.push(c),
         }
@@ -411,7 +414,8 @@ mod tests {
 
     #[test]
     fn a_link_is_named_as_the_link_and_what_lies_outside_is_not() {
-        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::write(root.join("real.sh"), "x").unwrap();
         std::fs::write(other.path().join("out.sh"), "x").unwrap();

@@ -48,7 +48,8 @@ impl Globs {
 
     /// The set, and what is wrong with those that are no patterns.
     fn new(patterns: Vec<String>) -> (Self, Vec<String>) {
-        let (mut builder, mut wrong) = (GlobSetBuilder::new(), Vec::new());
+        let mut builder = GlobSetBuilder::new();
+        let mut wrong = Vec::new();
         for pattern in &patterns {
             let written = pattern.trim_start_matches("./").trim_start_matches('/');
             // `*.rs` means all of them, and a folder means what is in it.
@@ -203,7 +204,8 @@ mod tests {
 
     #[test]
     fn the_first_folder_of_the_project_counts_and_the_users_are_added() {
-        let (project, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let project = tempfile::tempdir().unwrap();
+        let user = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
         let knowledge = KnowledgePaths {
             cwd: root.clone(),
@@ -261,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_link_out_of_the_project_is_not_followed() {
-        let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let project = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
         fs::write(outside.path().join("secret"), "s").unwrap();
         fs::create_dir_all(root.join(".haft/rules")).unwrap();

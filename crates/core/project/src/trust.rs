@@ -181,7 +181,8 @@ impl TrustList {
         }
         let mut stored = self.read()?;
         stored.folder.retain(|entry| entry.path != root);
-        let (path, runs) = (root.to_owned(), footprint.files().clone());
+        let path = root.to_owned();
+        let runs = footprint.files().clone();
         stored.folder.push(TrustRecord {
             path,
             trusted_at: now,
@@ -248,7 +249,8 @@ mod tests {
 
     #[test]
     fn trust_is_bound_to_the_folder_and_to_what_would_run() {
-        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
         let list = TrustList::at(state.path().join("deep/trust.toml"));
         assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
@@ -276,7 +278,8 @@ mod tests {
 
     #[test]
     fn what_hooks_and_servers_name_is_part_of_it_however_large() {
-        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
         let list = TrustList::at(state.path().join("trust.toml"));
         for folder in [".haft", "tools", "scripts"] {
@@ -335,7 +338,8 @@ mod tests {
 
     #[test]
     fn a_list_of_an_older_version_is_outdated_where_more_would_run() {
-        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
         let path = state.path().join("trust.toml");
         let list = TrustList::at(&path);
@@ -382,7 +386,8 @@ mod tests {
     #[test]
     fn the_list_is_the_users_alone() {
         use std::os::unix::fs::PermissionsExt;
-        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
         let path = state.path().join("own/trust.toml");
         TrustList::at(&path).trust(project.path(), now()).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

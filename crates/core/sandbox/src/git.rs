@@ -179,7 +179,8 @@ impl GitProgram {
             .map(|(_, value)| value.as_str());
         let path =
             program::find(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
-        let (supervisor, environment) = (supervisor.clone(), environment.to_vec());
+        let supervisor = supervisor.clone();
+        let environment = environment.to_vec();
         Ok(Self {
             path,
             supervisor,
@@ -209,13 +210,11 @@ impl GitProgram {
             .filter(|source| source.is_absolute())
             .collect();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let (cwd, writable) = (
-            text(folder)?,
-            std::iter::once(folder)
-                .chain(agent)
-                .map(Path::to_owned)
-                .collect(),
-        );
+        let cwd = text(folder)?;
+        let writable = std::iter::once(folder)
+            .chain(agent)
+            .map(Path::to_owned)
+            .collect();
         self.run(&GitCall {
             cwd,
             arguments,
@@ -268,10 +267,8 @@ impl GitProgram {
             ("PATH".to_owned(), self.search_path()),
             ("LC_ALL".to_owned(), "C".to_owned()),
         ]);
-        let (env, stdin) = (
-            commits::commit_environment(&env),
-            Stdin::Text(message.to_owned()),
-        );
+        let env = commits::commit_environment(&env);
+        let stdin = Stdin::Text(message.to_owned());
         let command = CommandSpec {
             argv,
             cwd: project.to_owned(),
@@ -296,10 +293,8 @@ impl GitProgram {
         }
         argv.extend(call.arguments.iter().cloned());
         let stdin = call.input.clone().map_or(Stdin::Null, Stdin::Text);
-        let (env, confined) = (
-            self.environment_of(call),
-            self.confinement(call).map(Arc::new),
-        );
+        let env = self.environment_of(call);
+        let confined = self.confinement(call).map(Arc::new);
         self.output(&CommandSpec {
             argv,
             cwd: call.cwd.into(),
@@ -394,7 +389,8 @@ impl GitProgram {
         } else {
             (policy.hidden.clone(), Network::None)
         };
-        let (projects, writable) = (Vec::new(), call.writable.clone());
+        let projects = Vec::new();
+        let writable = call.writable.clone();
         let readable = policy
             .readable
             .iter()

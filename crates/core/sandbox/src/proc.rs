@@ -27,7 +27,8 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
             Some((pid, parent(&stat[..read])?))
         })
         .collect();
-    let (mut found, mut above) = (Vec::new(), vec![root]);
+    let mut found = Vec::new();
+    let mut above = vec![root];
     while let Some(parent) = above.pop() {
         for (pid, _) in processes.iter().filter(|(_, its)| *its == parent) {
             found.push(*pid);

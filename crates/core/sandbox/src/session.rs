@@ -98,7 +98,9 @@ impl TerminalSession {
     /// what was typed is none: the command has not heard of it yet.
     async fn settle(&self, before: Option<InputWait>, deadline: Instant) -> Pause {
         let live = self.command.live();
-        let (mut spoken, mut seen, mut since) = (false, live.bytes(), Instant::now());
+        let mut spoken = false;
+        let mut seen = live.bytes();
+        let mut since = Instant::now();
         let mut last = None;
         loop {
             if self.command.ending().is_some() {

@@ -158,7 +158,9 @@ impl Supervisor {
         live: LiveCommand,
     ) -> Background {
         let cancel = CancellationToken::new();
-        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
+        let supervisor = self.clone();
+        let watched = live.clone();
+        let cancelled = cancel.clone();
         Background::spawn(live, cancel, async move {
             supervisor
                 .supervise(&command, wires, &capture, &cancelled, &watched)

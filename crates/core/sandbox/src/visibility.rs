@@ -240,7 +240,9 @@ fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
 
 /// Replaces `$NAME`, `${NAME}` and a leading `~` of a word by their values where they are known.
 fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String {
-    let (mut expanded, mut rest, mut is_start) = (String::new(), text, true);
+    let mut expanded = String::new();
+    let mut rest = text;
+    let mut is_start = true;
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -273,7 +275,9 @@ fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String
 /// Splits a text into everything that could be a path: the words a shell makes of it, and their
 /// parts.
 fn words(text: &str) -> Vec<String> {
-    let (mut tokens, mut token, mut quote) = (Vec::new(), String::new(), None);
+    let mut tokens = Vec::new();
+    let mut token = String::new();
+    let mut quote = None;
     let mut characters = text.chars();
     while let Some(c) = characters.next() {
         match (c, quote) {
@@ -281,7 +285,7 @@ fn words(text: &str) -> Vec<String> {
             ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
             (c, None) if c.is_whitespace() || ";|&()<>`".contains(c) => {
-                tokens.push(std::mem::take(&mut token))
+                tokens.push(std::mem::take(&mut token));
             }
             (c, _) => token.push(c),
         }

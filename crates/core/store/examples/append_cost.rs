@@ -64,7 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             NewConversation::new(ConversationId::new(format!("{before} messages")), "cost");
         new.messages = (0..before).map(message).collect::<Result<_, _>>()?;
         let id = store.create(new).await?.id;
-        let (mut appends, mut syncs) = (Vec::new(), Vec::new());
+        let mut appends = Vec::new();
+        let mut syncs = Vec::new();
         for n in before..before + SAMPLE {
             let message = message(n)?;
             let start = Instant::now();

@@ -62,7 +62,9 @@ impl Backup {
     pub(crate) fn parse(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
         let middle = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
         let mut pieces = middle.splitn(3, '-');
-        let (number, time, seen) = (pieces.next()?, pieces.next()?, pieces.next()?);
+        let number = pieces.next()?;
+        let time = pieces.next()?;
+        let seen = pieces.next()?;
         // strptime wants an offset; the text says `Z`.
         let made_at = jiff::civil::DateTime::strptime(TIME, time)
             .ok()?
@@ -98,7 +100,8 @@ pub(crate) fn to_remove(mut backups: Vec<Backup>, keep: Keep) -> Vec<Backup> {
     while backups.len() > keep.most.max(1) {
         let thinned = backups.len() - keep.most.max(1).div_ceil(2);
         let gap = |index: usize| {
-            let (before, after) = (backups[index - 1].made_at, backups[index + 1].made_at);
+            let before = backups[index - 1].made_at;
+            let after = backups[index + 1].made_at;
             after.duration_since(before).abs()
         };
         let victim = (1..thinned).min_by_key(|&index| gap(index)).unwrap_or(0);

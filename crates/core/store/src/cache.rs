@@ -104,10 +104,8 @@ impl MessageCache {
 
     /// What a store has done, with what this has.
     pub fn counted(&self, store: StoreStatistics) -> StoreStatistics {
-        let (hits, misses) = (
-            self.hits.load(Ordering::Relaxed),
-            self.misses.load(Ordering::Relaxed),
-        );
+        let hits = self.hits.load(Ordering::Relaxed);
+        let misses = self.misses.load(Ordering::Relaxed);
         StoreStatistics {
             cache_hits: hits,
             cache_misses: misses,

@@ -126,7 +126,8 @@ impl Checksum {
                     u32::from_le_bytes(bytes)
                 }
             };
-            let (first, second) = (word(&pair[..4]), word(&pair[4..]));
+            let first = word(&pair[..4]);
+            let second = word(&pair[4..]);
             self.one = self.one.wrapping_add(first).wrapping_add(self.two);
             self.two = self.two.wrapping_add(second).wrapping_add(self.one);
         }
@@ -213,7 +214,7 @@ mod tests {
             match at {
                 _ if at < HEADER + 5 * frame => assert!(read.is_damaged(), "byte {at}"),
                 _ if at >= HEADER + 6 * frame + FRAME_HEADER => {
-                    assert!(!read.is_damaged(), "byte {at}")
+                    assert!(!read.is_damaged(), "byte {at}");
                 }
                 _ => {}
             }

@@ -148,7 +148,8 @@ impl SqliteStore {
         + Send
         + 'static,
     ) -> PendingWrite<T> {
-        let (id, now) = (id.clone(), self.clock.now());
+        let id = id.clone();
+        let now = self.clock.now();
         self.writer.submit(move |writer| {
             let _right = writer.locks.for_one_write(&id, now)?;
             write::transact(&mut writer.connection, |connection| {
@@ -214,7 +215,8 @@ impl Store for SqliteStore {
         text: &str,
         scope: ConversationScope<'_>,
     ) -> Result<ConversationMatch, StoreError> {
-        let (text, place) = (text.to_owned(), OwnedScope::from(scope));
+        let text = text.to_owned();
+        let place = OwnedScope::from(scope);
         self.reader
             .submit(move |connection| read::find(connection, &text, &place))
             .await
@@ -319,7 +321,8 @@ impl Store for SqliteStore {
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
         fork.check()?;
-        let (id, now) = (id.clone(), self.clock.now());
+        let id = id.clone();
+        let now = self.clock.now();
         // Nobody else's right is asked for: the other conversation is only read, and this one is
         // new.
         let forked = self
@@ -331,14 +334,16 @@ impl Store for SqliteStore {
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
-        let (place, limit) = (OwnedScope::from(query.scope), query.limit);
+        let place = OwnedScope::from(query.scope);
+        let limit = query.limit;
         self.index
             .submit(move |index| index.search(&items, &place, limit))
             .await
     }
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
-        let (about, fact) = (fact.message_id(), rows::encode("a fact", &fact)?);
+        let about = fact.message_id();
+        let fact = rows::encode("a fact", &fact)?;
         self.write(id, move |connection, id, now| {
             write::note(connection, id, about, &fact, now)
         })
@@ -374,7 +379,8 @@ impl Store for SqliteStore {
         key: &str,
         value: Value,
     ) -> Result<(), StoreError> {
-        let (key, value) = (key.to_owned(), rows::encode("a state", &value)?);
+        let key = key.to_owned();
+        let value = rows::encode("a state", &value)?;
         self.write(id, move |connection, id, _| {
             write::set_state(connection, id, &key, &value)
         })
@@ -382,7 +388,8 @@ impl Store for SqliteStore {
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        let namespace = namespace_name(namespace).to_owned();
+        let key = key.to_owned();
         self.reader
             .submit(move |connection| read::project_state(connection, &namespace, &key))
             .await
@@ -394,7 +401,8 @@ impl Store for SqliteStore {
         key: &str,
         value: Value,
     ) -> Result<(), StoreError> {
-        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        let namespace = namespace_name(namespace).to_owned();
+        let key = key.to_owned();
         let value = rows::encode("a state", &value)?;
         self.write_anywhere(move |connection| {
             write::set_project_state(connection, &namespace, &key, &value)
@@ -409,11 +417,9 @@ impl Store for SqliteStore {
         before: Option<&Value>,
         value: Value,
     ) -> Result<Swap, StoreError> {
-        let (namespace, key, before) = (
-            namespace_name(namespace).to_owned(),
-            key.to_owned(),
-            before.cloned(),
-        );
+        let namespace = namespace_name(namespace).to_owned();
+        let key = key.to_owned();
+        let before = before.cloned();
         let value = rows::encode("a state", &value)?;
         let swap = move |connection: &Connection| {
             write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value)
@@ -422,7 +428,8 @@ impl Store for SqliteStore {
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
-        let (id, now) = (id.clone(), self.clock.now());
+        let id = id.clone();
+        let now = self.clock.now();
         self.writer.submit(move |writer| {
             let _right = writer.locks.for_one_write(&id, now)?;
             requests::log(
@@ -469,7 +476,8 @@ impl Store for SqliteStore {
     }
 
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
-        let (namespace, id) = (namespace.to_owned(), id.clone());
+        let namespace = namespace.to_owned();
+        let id = id.clone();
         self.write_anywhere(move |connection| write::set_current(connection, &namespace, &id))
             .await
     }

@@ -47,7 +47,9 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     /// Starts the thread.
     pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
         Self::run(name, explain, move |queue| {
-            queue.into_iter().for_each(|job| job(&mut state))
+            for job in queue {
+                job(&mut state);
+            }
         })
     }
 
@@ -95,7 +97,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         let (tell, pending) = PendingWrite::new(&self.unseen);
         let explain = Arc::clone(&self.explain);
         self.send(Box::new(move |state| {
-            tell.tell(job(state).map_err(|failure| explain(failure)))
+            tell.tell(job(state).map_err(|failure| explain(failure)));
         }));
         pending
     }

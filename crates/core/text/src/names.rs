@@ -27,7 +27,8 @@ pub enum NameRule {
 impl NameRule {
     /// Whether this can be a name. Nothing at all never can.
     pub fn allows(self, name: &str) -> bool {
-        let (length, plain) = (1..=LONGEST, |c: char| self.allows_char(c));
+        let length = 1..=LONGEST;
+        let plain = |c: char| self.allows_char(c);
         name.chars().all(plain)
             && match self {
                 Self::Identifier => name.starts_with(|c: char| !c.is_ascii_digit()),

@@ -154,7 +154,7 @@ impl TerminalText {
     fn put_control(&mut self, c: char) {
         match u32::from(c) {
             code @ 0..=0x1f => {
-                self.put(char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER))
+                self.put(char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
             0x7f => self.put('\u{2421}'),
             code => format!("<U+{code:04X}>").chars().for_each(|c| self.put(c)),

@@ -74,7 +74,8 @@ impl TermStyle {
         let characters: Vec<(usize, char)> = name.char_indices().collect();
         let mut starts = vec![0];
         for index in 1..characters.len() {
-            let ((at, here), (_, before)) = (characters[index], characters[index - 1]);
+            let (at, here) = characters[index];
+            let (_, before) = characters[index - 1];
             let lower_after = characters
                 .get(index + 1)
                 .is_some_and(|(_, next)| next.is_lowercase());

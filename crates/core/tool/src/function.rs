@@ -292,7 +292,8 @@ mod tests {
 
     #[test]
     fn both_arms_of_a_function_are_read_by_the_model() {
-        let (tool, context) = (tool(), context());
+        let tool = tool();
+        let context = context();
         let call = |path: &str| {
             tool.call(&context, json!({ "path": path }))
                 .now_or_never()
@@ -315,7 +316,8 @@ mod tests {
 
     #[test]
     fn arguments_that_do_not_fit_reach_no_function_and_declare_nothing() {
-        let (tool, context) = (tool(), context());
+        let tool = tool();
+        let context = context();
         for arguments in [
             json!({}),
             json!({"path": 1}),

@@ -240,7 +240,7 @@ impl Registry {
                     })
                 }),
                 "read-only" => {
-                    all(&|tool| always(matches!(tool.access(), Access::Read | Access::State)))
+                    all(&|tool| always(matches!(tool.access(), Access::Read | Access::State)));
                 }
                 part => {
                     return self

@@ -199,7 +199,10 @@ impl Tool for ToolSearch {
         let asked = sources
             .iter()
             .map(|(catalogue, name)| catalogue.tools(name, patience, &context.cancel));
-        let (terms, mut all, mut found, mut failed) = (terms(&query), 0, Vec::new(), Vec::new());
+        let terms = terms(&query);
+        let mut all = 0;
+        let mut found = Vec::new();
+        let mut failed = Vec::new();
         for (source, tools) in sources.iter().zip(join_all(asked).await) {
             match tools {
                 Ok(tools) => {

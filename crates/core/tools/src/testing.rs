@@ -57,11 +57,9 @@ impl Bench {
     }
 
     fn build(base: &Path, folder: Option<TempDir>) -> Self {
-        let (root, spill, journal) = (
-            base.join("project"),
-            base.join("spill"),
-            base.join("journal"),
-        );
+        let root = base.join("project");
+        let spill = base.join("spill");
+        let journal = base.join("journal");
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&spill).unwrap();
         let todo = Arc::new(MemoryTodo::default());

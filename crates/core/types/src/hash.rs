@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn pieces_are_not_interchangeable() {
-        let (mut one, mut other) = (Hasher::default(), Hasher::default());
+        let mut one = Hasher::default();
+        let mut other = Hasher::default();
         one.update(b"ab").update(b"c");
         other.update(b"a").update(b"bc");
         assert_ne!(one.finish(), other.finish());

@@ -209,7 +209,8 @@ pub struct Capabilities {
 
 impl Default for Capabilities {
     fn default() -> Self {
-        let (images, user_after_tool) = (true, true);
+        let images = true;
+        let user_after_tool = true;
         Self {
             images,
             reasoning: false,

@@ -178,7 +178,8 @@ impl Price {
             (input as f64 * each / 1e6, at.output / 1e6)
         };
         // Where the real input turns out shorter, the other prices apply.
-        let (long, short) = (of(self.for_input(input)), of(self.for_input(0)));
+        let long = of(self.for_input(input));
+        let short = of(self.for_input(0));
         (long.0.max(short.0), long.1.max(short.1))
     }
 }

@@ -114,7 +114,9 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
         .collect();
     let mut text = format!("Changes of {}:", tools.join(", "));
     let mut diffs = String::new();
-    let (mut changes, mut seen, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    let mut changes = Vec::new();
+    let mut seen = Vec::new();
+    let mut files = Vec::new();
     for file in &report.files {
         let name = scope.shown(&file.path);
         let (word, reason) = described(&file.outcome);

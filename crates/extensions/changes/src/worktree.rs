@@ -76,7 +76,9 @@ impl ProjectCopies for GitWorktrees {
 
 impl Worktree {
     fn open(request: &CopyRequest<'_>) -> Result<Self, String> {
-        let (root, folder, running) = (&request.workspace.root, request.folder, request.running);
+        let root = &request.workspace.root;
+        let folder = request.folder;
+        let running = request.running;
         if !request.trusted {
             return Err(format!(
                 "it works in a git worktree, but `{}` is not trusted, so git is not run in it",
@@ -104,9 +106,11 @@ impl Worktree {
             .unwrap_or(Path::new(""))
             .to_owned();
         let name = request.conversation.file_name();
-        let (at, note) = (within.join(&name), within.join(format!("{name}.base")));
+        let at = within.join(&name);
+        let note = within.join(format!("{name}.base"));
         let known = fs::read_to_string(&note).ok().filter(|_| at.is_dir());
-        let (base, swept) = (String::new(), Vec::new());
+        let base = String::new();
+        let swept = Vec::new();
         let mut worktree = Self {
             git,
             root: root.clone(),
@@ -377,12 +381,14 @@ impl ProjectCopy for Worktree {
 fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
     let known = git.run(["ls-files", "-z", "--cached", "-t", "--stage"])?;
     let others = git.run(["ls-files", "-z", "--others", "--exclude-standard"])?;
-    let (mut paths, mut left) = (BTreeSet::new(), BTreeSet::new());
+    let mut paths = BTreeSet::new();
+    let mut left = BTreeSet::new();
     for entry in known.split(|byte| *byte == 0) {
         let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else {
             continue;
         };
-        let (about, path) = (&entry[..tab], OsStr::from_bytes(&entry[tab + 1..]));
+        let about = &entry[..tab];
+        let path = OsStr::from_bytes(&entry[tab + 1..]);
         if about.starts_with(b"S ") {
             left.insert(path.to_owned());
         } else if !about[2..].starts_with(SUBMODULE.as_bytes()) {
@@ -453,7 +459,8 @@ mod tests {
     fn a_copy_that_cannot_be_removed_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let within = folder.path().canonicalize().unwrap();
-        let (root, at) = (within.join("project"), within.join("copy"));
+        let root = within.join("project");
+        let at = within.join("copy");
         fs::create_dir(&root).unwrap();
         let git = |arguments: &[&str]| {
             let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
@@ -476,10 +483,12 @@ mod tests {
         git(&["worktree", "lock", at.to_str().unwrap()]);
         let note = within.join("base");
         fs::write(&note, "x").unwrap();
-        let (supervisor, sandbox) = (Supervisor::for_tests().unwrap(), Sandbox::off("a test"));
+        let supervisor = Supervisor::for_tests().unwrap();
+        let sandbox = Sandbox::off("a test");
         let program = GitProgram::find(&supervisor, &sandbox, &[], &[]).unwrap();
         let opened = Git::open(program, &root, &within.join("git")).unwrap();
-        let (prefix, base) = (PathBuf::new(), String::new());
+        let prefix = PathBuf::new();
+        let base = String::new();
         let worktree = Worktree {
             git: opened,
             root: root.clone(),

@@ -62,7 +62,8 @@ impl<'a> DocumentArchive<'a> {
         if entry.encrypted() {
             return Err(DocumentError::Encrypted);
         }
-        let (packed, size) = (entry.compressed_size().max(1), entry.size());
+        let packed = entry.compressed_size().max(1);
+        let size = entry.size();
         if size > SMALL && size / packed > MAX_RATIO {
             return Err(DocumentError::TooLarge(format!(
                 "`{name}` unpacks to {size} bytes from {packed}"

@@ -65,7 +65,8 @@ fn page_text(
     element: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<String, DocumentError> {
-    let (mut words, mut inside) = (String::new(), 0_usize);
+    let mut words = String::new();
+    let mut inside = 0_usize;
     walk(archive.part("styles.xml")?, stop, |node| {
         match node {
             Node::Open(open) if inside > 0 || open.name() == element => inside += 1,

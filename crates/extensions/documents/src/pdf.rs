@@ -169,7 +169,8 @@ pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<E
     if arguments.next()? != CHILD_ARG {
         return None;
     }
-    let (path, out) = (arguments.next()?, arguments.next()?);
+    let path = arguments.next()?;
+    let out = arguments.next()?;
     Some(ExitCode::from(child(Path::new(&path), Path::new(&out))))
 }
 

@@ -43,7 +43,8 @@ async fn read_with(
     cancel: CancellationToken,
 ) -> Result<DocumentText, DocumentError> {
     let folder = tempfile::tempdir().unwrap();
-    let (path, spill) = (folder.path().join(file), folder.path().join("spill"));
+    let path = folder.path().join(file);
+    let spill = folder.path().join("spill");
     let bytes = bytes.as_ref().to_vec();
     fs::write(&path, &bytes).unwrap();
     let reader = FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap()));
@@ -320,12 +321,10 @@ async fn a_refused_file_is_not_tried_again() {
         Supervisor::for_tests().unwrap(),
     )));
     for spill in ["spill", "a.pdf/nowhere"] {
-        let (reader, path, bytes, spill) = (
-            Arc::clone(&reader),
-            path.clone(),
-            bytes.clone(),
-            folder.path().join(spill),
-        );
+        let reader = Arc::clone(&reader);
+        let path = path.clone();
+        let bytes = bytes.clone();
+        let spill = folder.path().join(spill);
         let cancel = CancellationToken::new();
         let work = move || {
             reader.read(&DocumentSource {
@@ -367,7 +366,8 @@ fn pdf_file(objects: &[&str]) -> Vec<u8> {
         places.push(file.len());
         write!(file, "{number} 0 obj\n{object}\nendobj\n").unwrap();
     }
-    let (start, size) = (file.len(), objects.len() + 1);
+    let start = file.len();
+    let size = objects.len() + 1;
     write!(file, "xref\n0 {size}\n0000000000 65535 f \n").unwrap();
     for place in places {
         writeln!(file, "{place:010} 00000 n ").unwrap();

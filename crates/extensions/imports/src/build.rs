@@ -36,7 +36,8 @@ pub(crate) struct ConversationHeader {
 
 impl ConversationBuilder {
     pub(crate) fn new(now: Timestamp) -> Self {
-        let (short_ids, calls) = (HashSet::new(), HashMap::new());
+        let short_ids = HashSet::new();
+        let calls = HashMap::new();
         Self {
             messages: Vec::new(),
             short_ids,

@@ -178,7 +178,8 @@ fn result(
     name: Option<&str>,
     parts: Vec<Part>,
 ) -> Vec<Part> {
-    let (mut text, mut images) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut images = Vec::new();
     for part in parts {
         match part {
             Part::Text { text: piece, .. } => text.push_str(&piece),

@@ -236,7 +236,8 @@ fn blocks<'a>(
 /// What is on the way to the newest end, and what belongs to it beside the way: calls made at once
 /// have their results and their blocks on branches of their own.
 fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
-    let (mut replies, mut calls) = (HashSet::new(), HashSet::new());
+    let mut replies = HashSet::new();
+    let mut calls = HashSet::new();
     for (said, _) in all.iter().filter(|(_, wanted)| *wanted) {
         replies.extend(said.message.id.clone());
     }
@@ -333,7 +334,8 @@ fn reply_part(block: &ClaudeCodeBlock<'_>, raw: &str) -> Option<Part> {
     match block.r#type.as_str() {
         "text" => Some(Part::text(block.text.clone()?)),
         "thinking" => {
-            let (text, signature) = (block.thinking.clone()?, block.signature.clone());
+            let text = block.thinking.clone()?;
+            let signature = block.signature.clone();
             Some(Part::Thinking(Thinking {
                 text,
                 signature,
@@ -402,7 +404,8 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
 }
 
 fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>) -> Vec<Part> {
-    let (mut text, mut images) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut images = Vec::new();
     match &block.content {
         Some(Value::String(whole)) => text.push_str(whole),
         Some(Value::Array(pieces)) => {

@@ -72,7 +72,7 @@ impl RolloutReader {
                 self.model = value
                     .get("model")
                     .and_then(Value::as_str)
-                    .map(str::to_owned)
+                    .map(str::to_owned);
             }
             ("event_msg", _) => self.event(&value),
             ("compacted", _) => self.compacted(&value, at),
@@ -375,10 +375,8 @@ fn content(content: &Value) -> Vec<Part> {
 
 /// Cached input is part of the input here, and reasoning part of the output.
 pub(crate) fn used(usage: &Value) -> ReportedUsage {
-    let (cached, written) = (
-        count(usage, "cached_input_tokens"),
-        count(usage, "cache_write_input_tokens"),
-    );
+    let cached = count(usage, "cached_input_tokens");
+    let written = count(usage, "cache_write_input_tokens");
     ReportedUsage {
         input: count(usage, "input_tokens").saturating_sub(cached + written),
         cached,

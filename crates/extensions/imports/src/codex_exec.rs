@@ -33,7 +33,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
                 }
             }
             Some("item.started" | "item.updated") => {
-                plan(&mut builder, event.get("item").unwrap_or(&Value::Null))
+                plan(&mut builder, event.get("item").unwrap_or(&Value::Null));
             }
             Some("turn.failed" | "error") => {}
             _ => builder.skipped += 1,

@@ -43,7 +43,8 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 /// The session that lines of changes lead to: messages are added or replaced by id, set all at
 /// once, or taken back.
 fn replayed(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
-    let (mut session, mut messages) = (json!({}), Vec::<Value>::new());
+    let mut session = json!({});
+    let mut messages = Vec::<Value>::new();
     let place =
         |messages: &[Value], id: &Value| messages.iter().position(|one| one.get("id") == Some(id));
     for change in json_lines(text, skipped) {
@@ -131,10 +132,8 @@ fn reply(
         let arguments = call
             .get("args")
             .map_or_else(|| "{}".to_owned(), Value::to_string);
-        let (id, name) = (
-            text_of(call, "id")?.to_owned(),
-            text_of(call, "name")?.to_owned(),
-        );
+        let id = text_of(call, "id")?.to_owned();
+        let name = text_of(call, "name")?.to_owned();
         Some(Part::ToolCall(ToolCall {
             id,
             name,
@@ -170,10 +169,8 @@ fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
             return Some(builder.result(id, text_of(result, "name"), envelope));
         }
         if let Some(data) = piece.get("inlineData") {
-            let (media_type, data) = (
-                text_of(data, "mimeType")?.to_owned(),
-                text_of(data, "data")?.to_owned(),
-            );
+            let media_type = text_of(data, "mimeType")?.to_owned();
+            let data = text_of(data, "data")?.to_owned();
             return Some(Part::Image(Image { media_type, data }));
         }
         text_of(piece, "text")
@@ -190,7 +187,8 @@ fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
 
 /// What is cached is part of the input here, and thinking is beside the output.
 fn used(tokens: &Value) -> ReportedUsage {
-    let (cached, reasoning) = (count(tokens, "cached"), count(tokens, "thoughts"));
+    let cached = count(tokens, "cached");
+    let reasoning = count(tokens, "thoughts");
     let input = (count(tokens, "input") + count(tokens, "tool")).saturating_sub(cached);
     ReportedUsage {
         input,

@@ -127,7 +127,7 @@ impl Step {
                 }
                 Some("tool") => step.call(part),
                 Some("step-finish") => {
-                    std::mem::take(&mut step).end(builder, reply, part.get("tokens"))
+                    std::mem::take(&mut step).end(builder, reply, part.get("tokens"));
                 }
                 // Marks of the program's own.
                 Some(

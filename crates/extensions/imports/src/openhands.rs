@@ -94,7 +94,7 @@ impl EventReader {
                 self.say(role, origin, vec![Part::text(text)], at);
             }
             Some("system") => {
-                self.instruct(vec![Part::text(said("content").unwrap_or_default())], at)
+                self.instruct(vec![Part::text(said("content").unwrap_or_default())], at);
             }
             Some("condensation") => self.summarise(said("summary"), at),
             // What the program does with itself.

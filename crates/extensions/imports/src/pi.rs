@@ -180,10 +180,8 @@ fn parts(content: &Value) -> Vec<Part> {
             .filter(|text| !text.is_empty())
             .map(Part::text),
         "thinking" => {
-            let (text, signature) = (
-                text_of(piece, "thinking")?.to_owned(),
-                text_of(piece, "thinkingSignature"),
-            );
+            let text = text_of(piece, "thinking")?.to_owned();
+            let signature = text_of(piece, "thinkingSignature");
             Some(Part::Thinking(Thinking {
                 text,
                 signature: signature.map(str::to_owned),
@@ -192,10 +190,8 @@ fn parts(content: &Value) -> Vec<Part> {
         }
         "toolCall" => {
             let arguments = piece.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            let (id, name) = (
-                text_of(piece, "id")?.to_owned(),
-                text_of(piece, "name")?.to_owned(),
-            );
+            let id = text_of(piece, "id")?.to_owned();
+            let name = text_of(piece, "name")?.to_owned();
             Some(Part::ToolCall(ToolCall {
                 id,
                 name,
@@ -204,10 +200,8 @@ fn parts(content: &Value) -> Vec<Part> {
             }))
         }
         "image" => {
-            let (media_type, data) = (
-                text_of(piece, "mimeType")?.to_owned(),
-                text_of(piece, "data")?.to_owned(),
-            );
+            let media_type = text_of(piece, "mimeType")?.to_owned();
+            let data = text_of(piece, "data")?.to_owned();
             Some(Part::Image(Image { media_type, data }))
         }
         _ => None,

@@ -64,7 +64,8 @@ impl ModelSource {
 
 /// The model that is assumed, at the prices of a table.
 pub fn assumed_model(table: PriceTable) -> ModelSpec {
-    let (cached_input, cache_write) = (Some(table.read), Some(table.write));
+    let cached_input = Some(table.read);
+    let cache_write = Some(table.write);
     ModelSpec {
         provider: ASSUMED.into(),
         name: "model".into(),
@@ -127,7 +128,8 @@ pub fn model_line(model: &ModelSpec, source: ModelSource) -> String {
     let reply = model.max_output_tokens.map_or_else(String::new, |tokens| {
         format!(", {} for the reply", grouped(tokens))
     });
-    let (name, window) = (model.full_name(), grouped(model.context_window));
+    let name = model.full_name();
+    let window = grouped(model.context_window);
     format!(
         "model {name}{why}: window {window}{reply}, {} tokens for each one counted",
         model.tokenizer_factor

@@ -39,7 +39,8 @@ pub struct RequestOutcome {
 impl PolicyOutcome {
     /// A policy of which nothing is known yet.
     pub fn new(name: &str) -> Self {
-        let (requests, kept) = (Vec::new(), Coverage::default());
+        let requests = Vec::new();
+        let kept = Coverage::default();
         Self {
             name: name.to_owned(),
             requests,

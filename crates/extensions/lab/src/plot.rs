@@ -279,10 +279,8 @@ fn lines(
         let every = sum.len().div_ceil(MOST_COLUMNS).max(1);
         for (number, value) in sum.iter().enumerate() {
             if (number + 1) % every == 0 || number + 1 == sum.len() {
-                let (x, y) = (
-                    LEFT + scale * (number + 1) as f64,
-                    floor - height * value / top,
-                );
+                let x = LEFT + scale * (number + 1) as f64;
+                let y = floor - height * value / top;
                 let _ = write!(points, " {x:.1},{y:.1}");
             }
         }

@@ -91,10 +91,10 @@ impl Regrets {
     fn note(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
         match subject {
             CallSubject::Read { path, from, to } => {
-                self.reads.entry(path).or_default().push((from, to, id))
+                self.reads.entry(path).or_default().push((from, to, id));
             }
             CallSubject::Run { command, cwd } => {
-                self.runs.entry((command, cwd)).or_default().push(id)
+                self.runs.entry((command, cwd)).or_default().push(id);
             }
             // What was read before is not what the file holds.
             CallSubject::Edit { paths } if status != ToolStatus::Error => {

@@ -213,7 +213,8 @@ pub fn replay(
     let policy = &variant.policy;
     let mut replay = Replay::default();
     let mut cache = CacheSimulator::new(&model.cache);
-    let (mut carry, mut regrets) = (Carry::default(), Regrets::default());
+    let mut carry = Carry::default();
+    let mut regrets = Regrets::default();
     let mut archives = Archives::new(recording.history, variant);
     let memo = Memo::default();
     let mut seen = 0;

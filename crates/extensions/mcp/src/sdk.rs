@@ -162,7 +162,8 @@ impl Connection {
         if info.protocol_version.has_initialize() || !changes {
             return;
         }
-        let (peer, notifications) = (self.service.peer().clone(), Arc::clone(&self.notifications));
+        let peer = self.service.peer().clone();
+        let notifications = Arc::clone(&self.notifications);
         tokio::spawn(async move {
             let Ok(mut subscription) = peer
                 .listen(SubscriptionFilter::builder().tools_list_changed().build())

@@ -498,7 +498,8 @@ impl Servers {
 
 /// Logs how a start ended. What the server wrote is not part of it.
 fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
-    let (server, ms) = (&slot.server.name, took.as_millis() as u64);
+    let server = &slot.server.name;
+    let ms = took.as_millis() as u64;
     match error {
         None => {
             let tools = slot.known().map(|listing| listing.tools.len());

@@ -118,7 +118,8 @@ fn end_of_small_state(grammar: &LinkedGrammar, begin: usize, used: &mut Vec<u16>
     let at = |index: usize| unsafe { *grammar.small.add(index) };
     let mut next = begin + 1;
     for _ in 0..at(begin) {
-        let (value, symbols) = (at(next), usize::from(at(next + 1)));
+        let value = at(next);
+        let symbols = usize::from(at(next + 1));
         next += 2;
         if (next..next + symbols).any(|index| u32::from(at(index)) < grammar.tokens) {
             used.push(value);

@@ -242,7 +242,10 @@ fn definition(
     found: &QueryMatch<'_, '_>,
     source: &str,
 ) -> Option<DefinitionSpan> {
-    let (mut name, mut of_trait, mut receiver, mut whole) = (None, None, None, None);
+    let mut name = None;
+    let mut of_trait = None;
+    let mut receiver = None;
+    let mut whole = None;
     for capture in found.captures() {
         match ready
             .query
@@ -256,12 +259,13 @@ fn definition(
             Some(word) => {
                 whole = DefinitionKind::of_word(word)
                     .map(|kind| (kind, capture.node))
-                    .or(whole)
+                    .or(whole);
             }
             None => {}
         }
     }
-    let (name, (kind, whole)) = (name?, whole?);
+    let name = name?;
+    let (kind, whole) = whole?;
     let own = text(name, source);
     if own.is_empty() {
         return None;
@@ -276,12 +280,10 @@ fn definition(
     let last = source.as_bytes().get(range.clone()).and_then(<[u8]>::last);
     let end_line = whole.end_position().row + usize::from(last != Some(&b'\n'));
     let start_line = whole.start_position().row + 1;
-    let (name_at, start, end, pattern) = (
-        name.start_byte(),
-        range.start,
-        range.end,
-        found.pattern_index,
-    );
+    let name_at = name.start_byte();
+    let start = range.start;
+    let end = range.end;
+    let pattern = found.pattern_index;
     Some(DefinitionSpan {
         kind,
         name: shown,
@@ -337,7 +339,9 @@ fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outli
             open.pop();
         }
         let kind = one.kind.inside(open.last().map(|(kind, _, _)| *kind));
-        let (start_line, end_line, depth) = (one.start_line, one.end_line, open.len());
+        let start_line = one.start_line;
+        let end_line = one.end_line;
+        let depth = open.len();
         definitions.push(Definition {
             kind,
             name: one.name,

@@ -204,7 +204,8 @@ impl DefinitionListing {
             );
         }
         if self.full {
-            let (definitions, files) = (self.definitions, self.files);
+            let definitions = self.definitions;
+            let files = self.files;
             text = format!(
                 "{text}\n[Not everything is shown: {definitions} definitions in {files} files. List one file.]"
             );

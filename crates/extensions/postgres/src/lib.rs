@@ -126,7 +126,8 @@ impl PostgresStore {
         lease: Option<TaskLease>,
     ) -> Result<Self, StoreError> {
         // The caller may be within a runtime, where another one can neither wait nor be dropped.
-        let (url, config) = (url.to_owned(), config.clone());
+        let url = url.to_owned();
+        let config = config.clone();
         let connect = move || Self::connect_here(&url, &config, clock, lease);
         let thread = std::thread::Builder::new()
             .name("haft-store-connect".to_owned())
@@ -204,7 +205,9 @@ impl PostgresStore {
         + Send
         + 'static,
     ) -> PendingWrite<T> {
-        let (id, now, lease) = (id.clone(), self.clock.now(), self.lease);
+        let id = id.clone();
+        let now = self.clock.now();
+        let lease = self.lease;
         self.writer
             .submit(move |PostgresWriter { session, locks, .. }| {
                 session.run_briefly(locks.timeout(), async |connection| {
@@ -283,7 +286,8 @@ impl Store for PostgresStore {
             .iter()
             .map(MessageRow::new)
             .collect::<Result<Vec<_>, _>>()?;
-        let (count, current) = (messages.len() as u64, new.make_current);
+        let count = messages.len() as u64;
+        let current = new.make_current;
         let create = async move |connection: &mut PgConnection| {
             write::create(connection, conversation, &metadata, &messages, current).await
         };
@@ -329,7 +333,8 @@ impl Store for PostgresStore {
 
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
         let places = names::places(self.name.as_ref(), scope);
-        let (several, mut rows) = (places.len() > 1, Vec::new());
+        let several = places.len() > 1;
+        let mut rows = Vec::new();
         for place in places {
             rows.extend(
                 self.read(async move |connection| read::list(connection, &place).await)
@@ -446,7 +451,8 @@ impl Store for PostgresStore {
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
         fork.check()?;
-        let (id, now) = (id.clone(), self.clock.now());
+        let id = id.clone();
+        let now = self.clock.now();
         let forked = self
             .write_anywhere(async move |connection| write::fork(connection, &id, fork, now).await)
             .await?;
@@ -456,7 +462,8 @@ impl Store for PostgresStore {
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
-        let (places, limit) = (names::places(self.name.as_ref(), query.scope), query.limit);
+        let places = names::places(self.name.as_ref(), query.scope);
+        let limit = query.limit;
         let search = move |session: &mut PostgresSession| {
             session.run(async |connection| {
                 while search::fill(connection).await? == Idle::More {}
@@ -486,7 +493,8 @@ impl Store for PostgresStore {
     }
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
-        let (about, fact) = (fact.message_id(), encode("a fact", &fact)?);
+        let about = fact.message_id();
+        let fact = encode("a fact", &fact)?;
         self.write(id, async move |connection, id, now| {
             write::note(connection, id, about, &fact, now).await
         })
@@ -500,7 +508,8 @@ impl Store for PostgresStore {
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
-        let (id, key) = (id.clone(), key.to_owned());
+        let id = id.clone();
+        let key = key.to_owned();
         self.read(async move |connection| read::state(connection, &id, &key).await)
             .await
     }
@@ -524,7 +533,8 @@ impl Store for PostgresStore {
         key: &str,
         value: Value,
     ) -> Result<(), StoreError> {
-        let (key, value) = (key.to_owned(), encode("a state", &value)?);
+        let key = key.to_owned();
+        let value = encode("a state", &value)?;
         self.write(id, async move |connection, id, _| {
             write::set_state(connection, id, &key, &value).await
         })
@@ -532,7 +542,8 @@ impl Store for PostgresStore {
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        let (namespace, key) = (self.stored(namespace), key.to_owned());
+        let namespace = self.stored(namespace);
+        let key = key.to_owned();
         self.read(async move |connection| read::project_state(connection, &namespace, &key).await)
             .await
     }
@@ -543,7 +554,8 @@ impl Store for PostgresStore {
         key: &str,
         value: Value,
     ) -> Result<(), StoreError> {
-        let (namespace, key) = (self.stored(namespace), key.to_owned());
+        let namespace = self.stored(namespace);
+        let key = key.to_owned();
         let value = encode("a state", &value)?;
         let set = async move |connection: &mut PgConnection| {
             write::set_project_state(connection, &namespace, &key, &value).await
@@ -558,7 +570,9 @@ impl Store for PostgresStore {
         before: Option<&Value>,
         value: Value,
     ) -> Result<Swap, StoreError> {
-        let (namespace, key, before) = (self.stored(namespace), key.to_owned(), before.cloned());
+        let namespace = self.stored(namespace);
+        let key = key.to_owned();
+        let before = before.cloned();
         let value = encode("a state", &value)?;
         let swap = async move |connection: &mut PgConnection| {
             write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value).await
@@ -567,7 +581,9 @@ impl Store for PostgresStore {
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
-        let (id, now, lease) = (id.clone(), self.clock.now(), self.lease);
+        let id = id.clone();
+        let now = self.clock.now();
+        let lease = self.lease;
         self.writer.submit(
             move |PostgresWriter {
                       session,
@@ -629,7 +645,8 @@ impl Store for PostgresStore {
     }
 
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
-        let (namespace, id) = (self.stored(namespace), id.clone());
+        let namespace = self.stored(namespace);
+        let id = id.clone();
         self.write_anywhere(async move |connection| {
             write::set_current(connection, &namespace, &id).await
         })

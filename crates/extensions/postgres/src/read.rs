@@ -24,7 +24,8 @@ pub(crate) type ListedColumns = (String, String, String, String, String, i64);
 pub(crate) fn listed(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
 ) -> Result<ConversationRow, PostgresFailure> {
-    let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
+    let created_at = created_at.as_str();
+    let updated_at = updated_at.as_str();
     Ok(ListedRow {
         id,
         name,
@@ -88,7 +89,8 @@ async fn read_conversation(
         messages,
         revisions,
     ) = row;
-    let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
+    let created_at = created_at.as_str();
+    let updated_at = updated_at.as_str();
     let listed = ListedRow {
         id,
         name,

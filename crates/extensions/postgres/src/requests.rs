@@ -241,7 +241,8 @@ impl RequestBodies {
         key: i64,
         segments: &[SegmentRef],
     ) -> Result<Self, PostgresFailure> {
-        let (mut ids, mut hashes) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut hashes = Vec::new();
         for segment in segments {
             match segment.source {
                 SegmentSource::Message => ids.push(encode_short_id(segment.message_id.short())),

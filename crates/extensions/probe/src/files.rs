@@ -76,7 +76,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("change a file's owner to its owner", |g| {
         use std::os::unix::fs::MetadataExt;
         let (uid, gid) = fs::metadata(g.outside_file()).map(|of| (of.uid(), of.gid()))?;
-        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        let uid = Some(Uid::from_raw(uid));
+        let gid = Some(Gid::from_raw(gid));
         Ok(rustix::fs::chownat(
             rustix::fs::CWD,
             g.outside_file(),
@@ -134,7 +135,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             opened => opened?,
         };
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let (to, cwd) = (g.outside.join("named"), rustix::fs::CWD);
+        let to = g.outside.join("named");
+        let cwd = rustix::fs::CWD;
         rustix::fs::linkat(cwd, name, cwd, &to, AtFlags::SYMLINK_FOLLOW)?;
         Ok(fs::remove_file(to)?)
     }),

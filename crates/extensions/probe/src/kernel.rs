@@ -29,7 +29,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         unmount(&at)
     }),
     root("mount a folder somewhere else", |g| {
-        let (from, to) = (text(&g.outside), text(&g.in_project("folder")));
+        let from = text(&g.outside);
+        let to = text(&g.in_project("folder"));
         let flags = libc::MS_BIND.cast_signed();
         call(
             libc::SYS_mount,
@@ -230,7 +231,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))
     }),
     depends("keep a key in the kernel", |_| {
-        let (ring, mut payload) = (-2, [1_u8]);
+        let ring = -2;
+        let mut payload = [1_u8];
         let arguments: [Arg<'_>; 5] = [
             c"user".into(),
             c"haft".into(),

@@ -45,10 +45,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     anyone("hard link a file that is open for reading", |g| {
         let file = fs::File::open(g.outside_file())?;
-        let (from, link) = (
-            format!("/proc/self/fd/{}", file.as_raw_fd()),
-            g.in_project("hard-link-2"),
-        );
+        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = g.in_project("hard-link-2");
         linkat(CWD, from, CWD, &link, AtFlags::SYMLINK_FOLLOW)?;
         let tried = open_to_write(&link);
         fs::remove_file(link)?;
@@ -65,7 +63,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         Ok(fs::remove_file(link)?)
     }),
     anyone("swap a file of the project with one outside", |g| {
-        let (own, other) = (g.in_project("own"), g.outside_file());
+        let own = g.in_project("own");
+        let other = g.outside_file();
         renameat_with(CWD, &own, CWD, &other, RenameFlags::EXCHANGE)?;
         Ok(renameat_with(
             CWD,

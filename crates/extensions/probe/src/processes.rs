@@ -216,7 +216,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
 fn gives_privileges(file: &File, at: &Path) -> Tried {
     let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let (cwd, follow) = (rustix::fs::CWD, rustix::fs::AtFlags::SYMLINK_FOLLOW);
+    let cwd = rustix::fs::CWD;
+    let follow = rustix::fs::AtFlags::SYMLINK_FOLLOW;
     rustix::fs::linkat(cwd, name, cwd, at, follow)?;
     fs::remove_file(at)?;
     holds(has, "the permission was dropped")

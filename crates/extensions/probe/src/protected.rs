@@ -54,13 +54,15 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         open_to_write(Path::new("config"))
     }),
     anyone("rename over git's settings", |g| {
-        let (new, config) = (g.in_project("new-config"), g.in_project(CONFIG));
+        let new = g.in_project("new-config");
+        let config = g.in_project(CONFIG);
         fs::copy(&config, &new)?;
         fs::rename(&new, &config).inspect_err(|_| drop(fs::remove_file(&new)))?;
         Ok(())
     }),
     anyone("swap git's settings with another file", |g| {
-        let (own, config) = (g.in_project("own"), g.in_project(CONFIG));
+        let own = g.in_project("own");
+        let config = g.in_project(CONFIG);
         renameat_with(CWD, &own, CWD, &config, RenameFlags::EXCHANGE)?;
         Ok(renameat_with(
             CWD,
@@ -76,7 +78,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         Ok(fs::write(g.in_project(CONFIG), text)?)
     }),
     anyone("make git's settings a link", |g| {
-        let (config, kept) = (g.in_project(CONFIG), g.in_project(".git/kept"));
+        let config = g.in_project(CONFIG);
+        let kept = g.in_project(".git/kept");
         fs::rename(&config, &kept)?;
         symlink("/dev/null", &config)?;
         Ok(fs::rename(&kept, &config)?)
@@ -94,7 +97,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone(
         "move the folder of git away and put another in its place",
         |g| {
-            let (git, away) = (g.in_project(".git"), g.in_project("was-git-2"));
+            let git = g.in_project(".git");
+            let away = g.in_project("was-git-2");
             fs::rename(&git, &away)?;
             fs::create_dir(&git)?;
             fs::remove_dir(&git)?;
@@ -222,7 +226,8 @@ fn make_file(path: &Path) -> Tried {
 
 /// Makes a file under another name and gives it this one.
 fn arrive(targets: &ProbeTargets, name: &str) -> Tried {
-    let (from, to) = (targets.in_project("arriving"), targets.in_project(name));
+    let from = targets.in_project("arriving");
+    let to = targets.in_project(name);
     File::create(&from)?;
     let renamed = fs::rename(&from, &to);
     fs::remove_file(if renamed.is_ok() { to } else { from })?;

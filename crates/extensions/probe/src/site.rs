@@ -97,7 +97,8 @@ impl ProbeSite {
         let server = TcpListener::bind("127.0.0.1:0")?;
         let port = server.local_addr()?.port();
         let datagrams = UdpSocket::bind(("127.0.0.1", port))?;
-        let (socket_path, outside) = (root.join("outside/socket"), root.join("outside"));
+        let socket_path = root.join("outside/socket");
+        let outside = root.join("outside");
         let socket = UnixListener::bind(&socket_path)?;
         let abstract_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&mark)?)?;
         server.set_nonblocking(true)?;

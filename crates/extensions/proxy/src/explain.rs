@@ -72,7 +72,8 @@ pub(crate) struct RequestComparison {
 
 impl ConversationPast {
     pub(crate) fn new(spec: &ModelSpec) -> Self {
-        let (segments, seen) = (Vec::new(), HashSet::new());
+        let segments = Vec::new();
+        let seen = HashSet::new();
         Self {
             model: spec.full_name(),
             segments,
@@ -149,7 +150,8 @@ fn cause(old: &[Segment], new: &[Segment]) -> Cause {
             .map(|one| one.entry.hash)
             .collect::<HashSet<_>>()
     };
-    let (was, is) = (hashes(old), hashes(new));
+    let was = hashes(old);
+    let is = hashes(new);
     let (first, Some(next)) = (&old[0], new.first()) else {
         return Cause::Rewound;
     };

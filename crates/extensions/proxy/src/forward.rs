@@ -175,7 +175,8 @@ pub async fn serve(
     end: impl Future<Output = ()>,
 ) -> Result<(), ProxyError> {
     let client = client(upstreams.proxies.clone())?;
-    let (exchanges, held) = (AtomicU64::new(0), Arc::default());
+    let exchanges = AtomicU64::new(0);
+    let held = Arc::default();
     let forwarder = Arc::new(Forwarder {
         upstreams,
         client,
@@ -270,7 +271,8 @@ impl Forwarder {
                 let (mut parts, body) = response.into_parts();
                 without_hop_by_hop(&mut parts.headers);
                 if api.is_none() {
-                    let (path, status) = (masked_path(&path), parts.status.as_u16());
+                    let path = masked_path(&path);
+                    let status = parts.status.as_u16();
                     self.send(Traffic::Other {
                         method,
                         path,
@@ -284,8 +286,11 @@ impl Forwarder {
             Err(error) => {
                 let why = chain(&error);
                 if api.is_some() {
-                    let (headers, body) = (Vec::new(), CapturedBody::new(&self.held));
-                    let (first_byte, elapsed, status) = (None, started.elapsed(), 502);
+                    let headers = Vec::new();
+                    let body = CapturedBody::new(&self.held);
+                    let first_byte = None;
+                    let elapsed = started.elapsed();
+                    let status = 502;
                     self.send(Traffic::Reply(SeenReply {
                         exchange,
                         status,
@@ -318,12 +323,14 @@ impl Forwarder {
         upstream: &Uri,
         body: Incoming,
     ) -> Tee {
-        let (method, path) = (parts.method.to_string(), path.to_owned());
+        let method = parts.method.to_string();
+        let path = path.to_owned();
         let upstream = upstream
             .authority()
             .map_or("", Authority::as_str)
             .to_owned();
-        let (headers, traffic) = (pairs(&parts.headers), self.traffic.clone());
+        let headers = pairs(&parts.headers);
+        let traffic = self.traffic.clone();
         let ended = move |body| {
             let seen = SeenRequest {
                 exchange,
@@ -346,8 +353,10 @@ impl Forwarder {
         body: Incoming,
         started: Instant,
     ) -> Tee {
-        let (status, headers) = (parts.status.as_u16(), pairs(&parts.headers));
-        let (traffic, first_byte) = (self.traffic.clone(), Some(started.elapsed()));
+        let status = parts.status.as_u16();
+        let headers = pairs(&parts.headers);
+        let traffic = self.traffic.clone();
+        let first_byte = Some(started.elapsed());
         let ended = move |body| {
             let elapsed = started.elapsed();
             let _ = traffic.send(Traffic::Reply(SeenReply {

@@ -236,8 +236,10 @@ impl BodyLayout {
 fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
     const KEY: &str = "\"cache_control\"";
     let bytes = text.as_bytes();
-    let (mut out, mut cut) = (String::with_capacity(text.len()), Vec::new());
-    let (mut at, mut done) = (0, 0);
+    let mut out = String::with_capacity(text.len());
+    let mut cut = Vec::new();
+    let mut at = 0;
+    let mut done = 0;
     while let Some(&byte) = bytes.get(at) {
         if byte != b'"' {
             at += 1;
@@ -301,7 +303,8 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
 
 /// Behind the value that begins here; the text is known to be JSON.
 fn value_end(bytes: &[u8], start: usize) -> usize {
-    let (mut at, mut depth) = (start, 0_usize);
+    let mut at = start;
+    let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'"' => {

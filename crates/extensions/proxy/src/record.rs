@@ -174,7 +174,8 @@ struct OpenExchange {
 impl TrafficRecorder {
     /// A recorder that has seen nothing yet.
     pub fn new(setup: RecorderSetup) -> Self {
-        let (masker, began) = (Masker::knowing(&setup.secrets), setup.clock.now());
+        let masker = Masker::knowing(&setup.secrets);
+        let began = setup.clock.now();
         Self {
             setup,
             masker,
@@ -398,7 +399,8 @@ impl TrafficRecorder {
         let store = Arc::clone(&self.setup.store);
         let layout = layout.map_text(|text| self.masker.mask(text).into_owned());
         let headers = masked_headers(&seen.headers);
-        let (method, path) = (seen.method.clone(), masked_path(&seen.path));
+        let method = seen.method.clone();
+        let path = masked_path(&seen.path);
         let encoding = RecordedBody {
             spec,
             layout,
@@ -435,7 +437,8 @@ impl TrafficRecorder {
             .as_ref()
             .and_then(|broken| serde_json::to_value(broken.cause).ok());
         let cause = cause.and_then(|cause| cause.as_str().map(str::to_owned));
-        let (api, encoding) = (seen.api, Some(text.into()));
+        let api = seen.api;
+        let encoding = Some(text.into());
         let sent = SentRequest {
             model: spec.full_name(),
             api,
@@ -444,11 +447,9 @@ impl TrafficRecorder {
             cause,
         };
         let number = store.log_request(&conversation.id, sent).await?;
-        let (id, is_side, round) = (
-            conversation.id.clone(),
-            conversation.is_side,
-            conversation.rounds,
-        );
+        let id = conversation.id.clone();
+        let is_side = conversation.is_side;
+        let round = conversation.rounds;
         Ok(OpenExchange {
             conversation: id,
             number,
@@ -514,7 +515,8 @@ impl TrafficRecorder {
             is_whole: seen.body.is_whole,
             milliseconds: seen.elapsed.as_millis() as u64,
         };
-        let (store, id) = (&self.setup.store, &open.conversation);
+        let store = &self.setup.store;
+        let id = &open.conversation;
         store
             .set_state(id, &exchange_key(open.number), json!(exchange))
             .await?;

@@ -287,7 +287,9 @@ mod tests {
     use super::*;
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
-        let (id, name, arguments) = (id.to_owned(), name.to_owned(), arguments.to_owned());
+        let id = id.to_owned();
+        let name = name.to_owned();
+        let arguments = arguments.to_owned();
         Part::ToolCall(ToolCall {
             id,
             name,

@@ -69,7 +69,8 @@ pub(crate) struct CapturedBody {
 
 impl CapturedBody {
     pub(crate) fn new(held: &Arc<AtomicUsize>) -> Self {
-        let (chunks, held) = (Vec::new(), Arc::clone(held));
+        let chunks = Vec::new();
+        let held = Arc::clone(held);
         Self {
             chunks,
             size: 0,

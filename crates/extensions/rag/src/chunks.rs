@@ -72,7 +72,8 @@ pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
                 .copied()
                 .filter(|line| is_comment(line))
                 .collect();
-            let (names, comments) = (names.join("\n"), comments.join("\n"));
+            let names = names.join("\n");
+            let comments = comments.join("\n");
             found.push(TextChunk {
                 start: start + 1,
                 end,
@@ -90,7 +91,8 @@ pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
 
 /// Where the passage that begins at `start` ends: at the best place to begin the next one.
 fn end_of(lines: &[&str], start: usize) -> usize {
-    let (mut bytes, mut limit) = (0, start);
+    let mut bytes = 0;
+    let mut limit = start;
     for line in lines.iter().skip(start).take(MOST) {
         bytes += line.len() + 1;
         if bytes > MOST_BYTES && limit > start {

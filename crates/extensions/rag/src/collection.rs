@@ -63,7 +63,8 @@ impl Collection {
                     let found = hybrid::query(local, embedder, question, top).await?;
                     return Ok(CollectionAnswer::Passages(found));
                 }
-                let (local, question) = (Arc::clone(local), question.to_owned());
+                let local = Arc::clone(local);
+                let question = question.to_owned();
                 // The index reads files and waits for locks.
                 let found = tokio::task::spawn_blocking(move || local.query(&question, top)).await;
                 Ok(CollectionAnswer::Passages(

@@ -27,7 +27,8 @@ pub(crate) async fn query(
     top: usize,
 ) -> Result<PassageResults, AskError> {
     // Brings the index up to date, and is the answer where there are no vectors.
-    let (by_words, asked) = (Arc::clone(local), question.to_owned());
+    let by_words = Arc::clone(local);
+    let asked = question.to_owned();
     let mut found = blocking(move || by_words.query(&asked, top)).await?;
     let without = match make_vectors(local, embedder, &mut found.embedding).await? {
         Ok(without) => without,
@@ -45,11 +46,9 @@ pub(crate) async fn query(
         }
         Err(why) => return Ok(by_words_alone(found, &why)),
     };
-    let (both, asked, model) = (
-        Arc::clone(local),
-        question.to_owned(),
-        embedder.model().to_owned(),
-    );
+    let both = Arc::clone(local);
+    let asked = question.to_owned();
+    let model = embedder.model().to_owned();
     found.passages = blocking(move || both.query_both(&asked, &vector, &model, top)).await?;
     Ok(found)
 }
@@ -67,7 +66,8 @@ async fn make_vectors(
     embedder: &Arc<Remote>,
     costs: &mut Vec<EmbeddingCost>,
 ) -> Result<Result<usize, RemoteError>, AskError> {
-    let (reader, model) = (Arc::clone(local), embedder.model().to_owned());
+    let reader = Arc::clone(local);
+    let model = embedder.model().to_owned();
     let (pending, all) = blocking(move || reader.pending(&model, MOST)).await?;
     for some in pending.chunks(AT_ONCE) {
         let texts: Vec<_> = some.iter().map(|one| sent(&one.text)).collect();
@@ -79,7 +79,8 @@ async fn make_vectors(
             Err(why) => return Ok(Err(why)),
         };
         let made: Vec<_> = some.iter().map(|one| one.hash).zip(vectors).collect();
-        let (writer, model) = (Arc::clone(local), embedder.model().to_owned());
+        let writer = Arc::clone(local);
+        let model = embedder.model().to_owned();
         blocking(move || writer.keep_vectors(&model, &made)).await?;
     }
     Ok(Ok(all.saturating_sub(pending.len())))

@@ -91,7 +91,8 @@ impl PassageIndex {
         let number = |name: &str| {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
         };
-        let (application, format) = (number("application_id")?, number("user_version")?);
+        let application = number("application_id")?;
+        let format = number("user_version")?;
         if (application, format) == (APPLICATION, FORMAT) {
             return Ok(Self { connection });
         }

@@ -101,10 +101,8 @@ impl Serving {
 
     async fn answered(&self, request: Request<Incoming>) -> Result<Reply, RequestRefusal> {
         self.admit(&request)?;
-        let (method, path) = (
-            request.method().clone(),
-            request.uri().path().trim_end_matches('/').to_owned(),
-        );
+        let method = request.method().clone();
+        let path = request.uri().path().trim_end_matches('/').to_owned();
         match (method, path.as_str()) {
             (Method::GET, "/v1/models" | "/models") => {
                 let one = |collection: &Collection| json!({"id": collection.name, "object": "model", "created": 0, "owned_by": "haft"});

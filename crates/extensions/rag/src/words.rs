@@ -41,7 +41,8 @@ pub(crate) fn terms(text: &str) -> String {
 /// The terms of a question in order, without words that say nothing. A question of nothing else
 /// keeps them.
 pub(crate) fn question_terms(question: &str) -> Vec<String> {
-    let (mut telling, mut rest) = (Vec::new(), Vec::new());
+    let mut telling = Vec::new();
+    let mut rest = Vec::new();
     each_term(question, &mut |term| {
         let list: &mut Vec<String> = if STOP.contains(&term) {
             &mut rest

@@ -207,7 +207,8 @@ impl Fetcher {
                 LARGEST_DOCUMENT >> 20
             )));
         }
-        let (spill, cancel) = (place.spill.to_owned(), place.cancel.clone());
+        let spill = place.spill.to_owned();
+        let cancel = place.cancel.clone();
         let bytes = fetched.bytes.clone();
         let read = tokio::task::spawn_blocking(move || {
             reader.read(&DocumentSource {
@@ -317,7 +318,7 @@ impl Fetcher {
             for _ in 0..=REDIRECTS {
                 match self.once(&at, LARGEST_ROBOTS).await {
                     Ok(FetchStep::Read(fetched)) => {
-                        robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes))
+                        robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes));
                     }
                     // Rules of another host are not asked for: nobody permitted to reach it.
                     Ok(FetchStep::Moved(to)) if to.host_str() == url.host_str() => {
@@ -325,7 +326,7 @@ impl Fetcher {
                         continue;
                     }
                     Err(WebError::Status { status, .. }) if status >= 500 => {
-                        robots = Robots::nothing()
+                        robots = Robots::nothing();
                     }
                     Ok(FetchStep::Moved(_)) | Err(WebError::Status { .. }) => {}
                     Err(error) => return Err(error),
@@ -476,7 +477,8 @@ struct PrivateName(String);
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let (host, private) = (name.as_str().to_owned(), Arc::clone(&self.private));
+        let host = name.as_str().to_owned();
+        let private = Arc::clone(&self.private);
         Box::pin(async move {
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();

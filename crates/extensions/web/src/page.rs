@@ -109,7 +109,8 @@ fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
 /// end is not waited for for ever.
 fn of_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     let plain = || (String::new(), without_tags(html), Vec::new());
-    let (page, at) = (html.to_owned(), url.clone());
+    let page = html.to_owned();
+    let at = url.clone();
     let (done, converted) = sync_channel(1);
     let worker = move || drop(done.send(is_bounded(&page).then(|| convert(&page, &at))));
     if std::thread::Builder::new()
@@ -161,7 +162,8 @@ fn links(document: &Document, url: &Url) -> Vec<Url> {
         .attr("href")
         .and_then(|href| url.join(&href).ok());
     let base = base.unwrap_or_else(|| url.clone());
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
     for link in &document.select("a[href]") {
         if found.len() == MOST_LINKS {
             break;

@@ -25,15 +25,19 @@ impl Robots {
 
     /// Reads a `robots.txt`: the group that names haft, or else the one for everybody.
     pub(crate) fn parse(text: &str) -> Self {
-        let (mut own, mut everybodys) = (Vec::new(), Vec::new());
-        let (mut names_own, mut names_all, mut found_own) = (false, false, false);
+        let mut own = Vec::new();
+        let mut everybodys = Vec::new();
+        let mut names_own = false;
+        let mut names_all = false;
+        let mut found_own = false;
         let mut naming = false;
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else {
                 continue;
             };
-            let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+            let key = key.trim().to_ascii_lowercase();
+            let value = value.trim();
             let word = match key.as_str() {
                 "user-agent" => {
                     if !naming {

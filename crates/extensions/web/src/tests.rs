@@ -24,10 +24,8 @@ type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
 impl Site {
     fn new(answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, asked) = (
-            listener.local_addr().unwrap(),
-            Arc::new(Mutex::new(Vec::new())),
-        );
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -56,7 +54,8 @@ impl Site {
 }
 
 fn path(stream: &mut TcpStream) -> Option<String> {
-    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    let mut request = Vec::new();
+    let mut piece = [0; 4096];
     while !request.windows(4).any(|four| four == b"\r\n\r\n") {
         let read = stream.read(&mut piece).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&piece[..read]);

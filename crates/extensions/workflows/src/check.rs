@@ -69,7 +69,8 @@ impl ProblemList<'_> {
 fn names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps {
-        let (name, line) = (step.name.value.as_str(), line_of(&step.name));
+        let name = step.name.value.as_str();
+        let line = line_of(&step.name);
         if !NAME.allows(name) {
             found.add(
                 line,

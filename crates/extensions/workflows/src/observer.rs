@@ -127,7 +127,8 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let stream = EventStream::shared(Box::new(Seen(Arc::clone(&seen))));
         for step in ["a", "b"] {
-            let (run, task) = (ConversationId::new("run"), "x".to_owned());
+            let run = ConversationId::new("run");
+            let task = "x".to_owned();
             let stream = Arc::clone(&stream);
             let mut events = StepEvents {
                 stream,

@@ -113,11 +113,13 @@ impl WorkflowRun {
         held: HeldRun,
         observer: Box<dyn WorkflowObserver>,
     ) -> Result<WorkflowReport, WorkflowError> {
-        let (stream, held) = (EventStream::shared(observer), RefCell::new(held));
+        let stream = EventStream::shared(observer);
+        let held = RefCell::new(held);
         self.approver = self
             .approver
             .map(|approver| Arc::new(QueuedApprover::new(approver)) as _);
-        let (budget, merging) = (SharedBudget::default(), tokio::sync::Mutex::default());
+        let budget = SharedBudget::default();
+        let merging = tokio::sync::Mutex::default();
         let shared = Rc::new(SharedRun {
             run: self,
             budget,
@@ -134,7 +136,8 @@ impl WorkflowRun {
                 let begun = shared.begin(&step, &progress);
                 match begun {
                     Ok(start) => {
-                        let (shared, name) = (Rc::clone(&shared), step.name.clone());
+                        let shared = Rc::clone(&shared);
+                        let name = step.name.clone();
                         running.spawn_local(async move { (name, step::run(shared, start).await) });
                     }
                     Err(result) => {
@@ -290,10 +293,8 @@ impl RunProgress {
                 .get(&step.name)
                 .is_some_and(StepRecord::is_done)
         };
-        let (all, completed) = (
-            workflow.steps.len(),
-            workflow.steps.iter().filter(done).count(),
-        );
+        let all = workflow.steps.len();
+        let completed = workflow.steps.iter().filter(done).count();
         let results = || {
             self.begun
                 .iter()

@@ -33,13 +33,13 @@ impl WorkCopy {
             return Err("it works in a copy of the project, and this agent makes none".to_owned());
         };
         let project = config.folders.workspace.clone();
-        let (conversation, running, environment) = (
-            name.clone(),
-            Arc::clone(&services.running),
-            Arc::clone(&config.tools.child_environment),
-        );
-        let (workspace, folder) = (project.clone(), config.folders.worktrees.clone());
-        let (trusted, now) = (config.knowledge.paths.trusted, services.clock.now().into());
+        let conversation = name.clone();
+        let running = Arc::clone(&services.running);
+        let environment = Arc::clone(&config.tools.child_environment);
+        let workspace = project.clone();
+        let folder = config.folders.worktrees.clone();
+        let trusted = config.knowledge.paths.trusted;
+        let now = services.clock.now().into();
         let made = spawn_blocking(move || {
             copies.open(&CopyRequest {
                 conversation: &conversation,
@@ -69,10 +69,8 @@ impl WorkCopy {
         config.prompt.environment.cwd = workspace.cwd.display().to_string();
         config.folders.workspace = workspace;
         services.running = Arc::new(services.running.anew_in(folders));
-        let (private, changes) = (
-            config.folders.private.clone(),
-            Arc::clone(&services.changes),
-        );
+        let private = config.folders.private.clone();
+        let changes = Arc::clone(&services.changes);
         Ok(Self {
             copy,
             project,
@@ -102,7 +100,8 @@ impl WorkCopy {
             tool: MERGE.to_owned(),
         };
         let recorded = watch.begin(call, Access::Write).await;
-        let (history, copy) = (recorded.history(), self.copy);
+        let history = recorded.history();
+        let copy = self.copy;
         let merged = spawn_blocking(move || copy.settle(outcome, history.as_ref(), MERGE)).await;
         let merged = merged.unwrap_or_else(|error| MergeReport {
             text: format!("Its work could not be merged ({error}); this is a bug in haft."),

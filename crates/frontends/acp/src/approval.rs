@@ -75,7 +75,8 @@ impl Approver for EditorApprover {
             .then(|| forms::request(&self.sender.session, form))
             .flatten();
         let Some(request) = request else {
-            let (from, message) = (&form.from, &form.message);
+            let from = &form.from;
+            let message = &form.message;
             let text = format!(
                 "{from} asked \"{message}\". This editor cannot show the form, so it was declined."
             );

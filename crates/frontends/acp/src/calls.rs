@@ -93,7 +93,8 @@ impl OpenCalls {
     pub(crate) fn begin(&mut self, agent: &str, id: &str, tool: &str) -> ToolCall {
         let id = shown_id(agent, id);
         let title = titled(agent, tool, &Value::Null);
-        let (agent, tool) = (agent.to_owned(), tool.to_owned());
+        let agent = agent.to_owned();
+        let tool = tool.to_owned();
         let kind = kind_of(&tool);
         let arguments = Value::Null;
         let open = OpenCall {
@@ -238,7 +239,8 @@ impl OpenCalls {
             self.nameless += 1;
             format!("question-{}", self.nameless)
         };
-        let (tool, arguments) = (&approval.tool, &approval.arguments);
+        let tool = &approval.tool;
+        let arguments = &approval.arguments;
         let mut content = diffs::foreseen(&approval.subject, &self.cwd)
             .unwrap_or_else(|| vec![fenced(&reveal(&approval.subject))]);
         content.push(reveal(&approval.reason).into_owned().into());

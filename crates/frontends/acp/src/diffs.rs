@@ -202,7 +202,10 @@ pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>
 
 /// The pairs of texts in SEARCH/REPLACE blocks.
 fn blocks_of(text: &str) -> Vec<(String, String)> {
-    let (mut pairs, mut old, mut new, mut at) = (Vec::new(), String::new(), String::new(), 0);
+    let mut pairs = Vec::new();
+    let mut old = String::new();
+    let mut new = String::new();
+    let mut at = 0;
     for line in text.split_inclusive('\n') {
         match (at, line.trim_end()) {
             (0, mark) if mark.starts_with("<<<<<<<") => at = 1,

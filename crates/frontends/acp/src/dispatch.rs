@@ -161,11 +161,11 @@ impl Dispatcher {
     ) {
         match request {
             ClientRequest::InitializeRequest(request) => {
-                reply(responder, Ok(self.initialize(request)))
+                reply(responder, Ok(self.initialize(request)));
             }
             ClientRequest::AuthenticateRequest(_) => reply(responder, self.authenticate()),
             ClientRequest::NewSessionRequest(request) => {
-                self.new_session(request, responder, editor)
+                self.new_session(request, responder, editor);
             }
             ClientRequest::LoadSessionRequest(request) => {
                 let wanted = SessionRequest::new(
@@ -217,10 +217,8 @@ impl Dispatcher {
                     .sessions
                     .borrow_mut()
                     .remove(request.session_id.0.as_ref());
-                let (host, id) = (
-                    Arc::clone(&self.host),
-                    ConversationId::new(request.session_id.0.to_string()),
-                );
+                let host = Arc::clone(&self.host);
+                let id = ConversationId::new(request.session_id.0.to_string());
                 spawn_local(async move {
                     if let Some(session) = session {
                         session.close().await;
@@ -236,7 +234,7 @@ impl Dispatcher {
                 reply(responder, set.map(|()| SetSessionModeResponse::new()));
             }
             ClientRequest::SetSessionConfigOptionRequest(request) => {
-                reply(responder, self.set_option(&request))
+                reply(responder, self.set_option(&request));
             }
             ClientRequest::PromptRequest(request) => self.prompt(request, responder),
             _ => reply::<()>(responder, Err(Error::method_not_found())),
@@ -336,7 +334,8 @@ impl Dispatcher {
             if replay == ReplayScope::All {
                 session.replay();
             }
-            let (modes, options) = (session.modes(), session.options());
+            let modes = session.modes();
+            let options = session.options();
             this.sessions
                 .borrow_mut()
                 .insert(id.0.to_string(), Rc::clone(&session));

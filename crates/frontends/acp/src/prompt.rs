@@ -18,7 +18,8 @@ pub(crate) struct EditorPrompt {
 impl EditorPrompt {
     /// Reads the blocks of a prompt; the error says which one cannot be taken.
     pub(crate) fn of(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
-        let (mut prompt, mut attached) = (Self::default(), String::new());
+        let mut prompt = Self::default();
+        let mut attached = String::new();
         for (at, block) in blocks.into_iter().enumerate() {
             match block {
                 ContentBlock::Text(text) => prompt.text.push_str(&text.text),

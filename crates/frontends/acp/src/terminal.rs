@@ -64,7 +64,8 @@ impl EditorTerminals {
         cwd: &Path,
         limit: Duration,
     ) -> Option<Envelope> {
-        let (editor, session) = (&self.sender.editor, &self.sender.session);
+        let editor = &self.sender.editor;
+        let session = &self.sender.session;
         let begun = Instant::now();
         let made = match timeout(
             PATIENCE,

@@ -197,7 +197,8 @@ impl TurnUpdates {
 
 impl EventSink for TurnUpdates {
     fn event(&mut self, event: &Event) {
-        let (agent, main) = (event.agent.as_str(), event.agent == MAIN);
+        let agent = event.agent.as_str();
+        let main = event.agent == MAIN;
         match &event.body {
             EventBody::Text { text } if main => self.speak(text),
             EventBody::Thinking { text } if main => {
@@ -248,7 +249,7 @@ impl EventSink for TurnUpdates {
                 self.used();
             }
             EventBody::Compaction { phase, message, .. } if main => {
-                self.compaction(*phase, message)
+                self.compaction(*phase, message);
             }
             EventBody::Retry {
                 attempt,
@@ -267,7 +268,7 @@ impl EventSink for TurnUpdates {
             }
             // How the turn failed is the answer to the prompt.
             EventBody::Error { message, .. } if !main => {
-                self.sender.tell(NoticeSeverity::Warning, message.clone())
+                self.sender.tell(NoticeSeverity::Warning, message.clone());
             }
             _ => {}
         }

@@ -121,7 +121,8 @@ pub(crate) fn bytes(count: u64) -> String {
     if count < 1_000 {
         return format!("{count} B");
     }
-    let (mut size, mut unit) = (count as f64 / 1_000.0, UNITS[0]);
+    let mut size = count as f64 / 1_000.0;
+    let mut unit = UNITS[0];
     for larger in &UNITS[1..] {
         // Rounded it would read as a thousand of the smaller unit.
         if size < 999.95 {

@@ -332,7 +332,8 @@ pub(crate) async fn open_driven_session(
 
 /// Logs where the settings of a session come from: files and names of variables, never a value.
 fn log_configuration(places: &Places) {
-    let (file, exists) = (places.config_file(), places.config_file().exists());
+    let file = places.config_file();
+    let exists = places.config_file().exists();
     let mut variables: Vec<_> = places
         .environment
         .text_variables()
@@ -373,7 +374,8 @@ mod tests {
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
-            let (user_file, sections) = (user_file.clone(), sections());
+            let user_file = user_file.clone();
+            let sections = sections();
             let loaded = load(&Sources {
                 user_file,
                 environment,

@@ -207,7 +207,7 @@ fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgume
     let mut text = String::new();
     match expression {
         InlineExpression::StringLiteral { value } | InlineExpression::NumberLiteral { value } => {
-            text.push_str(value)
+            text.push_str(value);
         }
         InlineExpression::VariableReference { id } => {
             if let Some((_, value)) = arguments.iter().find(|(name, _)| *name == id.name) {

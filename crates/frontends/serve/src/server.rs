@@ -168,10 +168,12 @@ pub async fn serve(
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let (site, token) = (Arc::clone(&site), token.clone());
+        let site = Arc::clone(&site);
+        let token = token.clone();
         connections.spawn(async move {
             let answer = service_fn(|request: Request<Incoming>| {
-                let (site, token) = (Arc::clone(&site), token.clone());
+                let site = Arc::clone(&site);
+                let token = token.clone();
                 async move { Ok::<_, Infallible>(answer(site, &token, port, request).await) }
             });
             // A client that breaks off is its own business.

@@ -367,7 +367,7 @@ impl App {
             AppInput::Form(form) => self.show_form(*form, &mut effects),
             AppInput::Chosen(action) => self.chosen(action, &mut effects),
             AppInput::CallEdited(arguments) => {
-                self.answer(ApprovalReply::Changed { arguments }, &mut effects)
+                self.answer(ApprovalReply::Changed { arguments }, &mut effects);
             }
             AppInput::CallNotEdited(why) => {
                 self.note(&why, TextStyle::Warning);
@@ -420,10 +420,10 @@ impl App {
                 for message in messages {
                     match message {
                         EarlierMessage::User(text) => {
-                            self.print_apart(view::said(&text, self.columns))
+                            self.print_apart(view::said(&text, self.columns));
                         }
                         EarlierMessage::Model(text) => {
-                            self.print_apart(markdown::render(&text, self.columns))
+                            self.print_apart(markdown::render(&text, self.columns));
                         }
                         EarlierMessage::Result {
                             tool,
@@ -495,10 +495,8 @@ impl App {
     pub fn leave(&mut self) -> Vec<Effect> {
         self.finish_text();
         if let Some(id) = &self.conversation {
-            let (requests, money) = (
-                self.status.requests,
-                self.status.money().unwrap_or_default(),
-            );
+            let requests = self.status.requests;
+            let money = self.status.money().unwrap_or_default();
             let line = text!("app-resume", id, requests);
             let line = if money.is_empty() {
                 line

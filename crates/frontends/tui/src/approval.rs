@@ -131,7 +131,8 @@ impl ApprovalDialog {
         };
         let mut rows = vec![row('y', text!("approval-yes"), text!("approval-short-yes"))];
         if !self.approval.remember.is_empty() {
-            let (rules, count) = (self.rules(), self.approval.remember.len());
+            let rules = self.rules();
+            let count = self.approval.remember.len();
             let many = rules.len() > LONG_RULES && count > 1;
             let always = if many {
                 text!("approval-always-many", count)
@@ -434,10 +435,8 @@ impl ApprovalDialog {
         }
         let mut rows =
             vec![StyledLine::of(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
-        let (first, rest) = (
-            StyledLine::of("  ", TextStyle::Plain),
-            StyledLine::of("    ", TextStyle::Plain),
-        );
+        let first = StyledLine::of("  ", TextStyle::Plain);
+        let rest = StyledLine::of("    ", TextStyle::Plain);
         let rules = self.approval.remember.iter();
         rows.extend(rules.flat_map(|rule| {
             hang(

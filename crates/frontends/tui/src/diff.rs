@@ -61,7 +61,8 @@ impl HunkLines {
                 count.parse::<u32>().ok()?.into(),
             ))
         };
-        let ((old, old_left), (new, new_left)) = (range(old)?, range(rest.split(' ').next()?)?);
+        let (old, old_left) = range(old)?;
+        let (new, new_left) = range(rest.split(' ').next()?)?;
         Some(Self {
             old,
             new,

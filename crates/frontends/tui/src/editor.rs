@@ -456,7 +456,8 @@ impl Editor {
 /// Where rows of this many columns begin and end, in cells; line breaks are in none of them.
 fn word_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
-    let (mut start, mut used) = (0, 0);
+    let mut start = 0;
+    let mut used = 0;
     // Behind the last blank of the row.
     let mut chance = None;
     for (at, (_, text)) in cells.iter().enumerate() {

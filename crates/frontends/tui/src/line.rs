@@ -146,7 +146,7 @@ impl StyledLine {
     pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
             Some(last) if last.style == span.style && last.link == span.link => {
-                last.text.push_str(&span.text)
+                last.text.push_str(&span.text);
             }
             _ if span.text.is_empty() => {}
             _ => self.spans.push(span),

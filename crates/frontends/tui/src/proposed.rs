@@ -61,7 +61,8 @@ impl ProposedFiles {
                 .map(str::to_owned)
         };
         if approval.tool == "write_to_file" {
-            let (path, text) = (text_of("path")?, text_of("content")?);
+            let path = text_of("path")?;
+            let text = text_of("content")?;
             let files = vec![ProposedFile {
                 from: None,
                 path,
@@ -92,7 +93,7 @@ impl ProposedFiles {
                 (from, to) => {
                     proposed
                         .files
-                        .push(ProposedFile::of(from, to, &section.lines, read)?)
+                        .push(ProposedFile::of(from, to, &section.lines, read)?);
                 }
             }
         }
@@ -100,7 +101,8 @@ impl ProposedFiles {
         if let (Some(path), [file]) = (text_of("path"), proposed.files.as_mut_slice()) {
             file.path = path;
         }
-        let (several, patch) = (proposed.files.len() > 1, approval.tool == "apply_patch");
+        let several = proposed.files.len() > 1;
+        let patch = approval.tool == "apply_patch";
         let whole = |text: &str| text.ends_with('\n');
         let fits = |file: &ProposedFile| {
             (whole(&file.text) && (file.from.is_none() || whole(&file.old))) || !(several || patch)
@@ -203,7 +205,7 @@ impl ProposedFiles {
                     (file.old.as_str().into(), text.as_str().into());
             }
             ("replace_in_file", [file], [text]) => {
-                arguments["diff"] = file.search_and_replace(text).into()
+                arguments["diff"] = file.search_and_replace(text).into();
             }
             ("multi_edit", ..) => {
                 let edit = |(file, text): (&ProposedFile, &String)| json!({"path": file.path, "old_string": file.old, "new_string": text});

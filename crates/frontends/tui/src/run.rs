@@ -166,7 +166,8 @@ impl ScreenDriver {
     ) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = RawTerminal::take()?;
-        let (bell, notifies) = (setup.bell, setup.notifies);
+        let bell = setup.bell;
+        let notifies = setup.notifies;
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,

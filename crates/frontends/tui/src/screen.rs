@@ -107,10 +107,8 @@ impl<W: Write> TerminalScreen<W> {
             }
             self.whole(&mut bytes, &frame.rows);
         }
-        let (row, column) = (
-            frame.cursor.0.min(frame.rows.len().saturating_sub(1)),
-            frame.cursor.1,
-        );
+        let row = frame.cursor.0.min(frame.rows.len().saturating_sub(1));
+        let column = frame.cursor.1;
         bytes.to(self.row, row);
         bytes.sequence(column + 1, 'G');
         bytes.text.push_str("\x1b[?7h");

@@ -166,7 +166,8 @@ impl StatusLine {
             TextStyle::Dim
         };
         let mut line = StyledLine::of("[", TextStyle::Dim);
-        let (mut drawn, mut sum) = (0, 0);
+        let mut drawn = 0;
+        let mut sum = 0;
         for BudgetLayer { layer, tokens, .. } in &self.layers {
             sum += tokens;
             // A layer that has anything shows, as long as there is room.

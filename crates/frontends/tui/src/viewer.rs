@@ -89,7 +89,7 @@ impl ResultViewer {
             KeyCode::Up | KeyCode::Char('k') => self.top = self.top.min(last).saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.top = (self.top + 1).min(last),
             KeyCode::PageUp | KeyCode::Char('b') => {
-                self.top = self.top.min(last).saturating_sub(room)
+                self.top = self.top.min(last).saturating_sub(room);
             }
             KeyCode::PageDown | KeyCode::Char(' ') => self.top = (self.top + room).min(last),
             KeyCode::Home | KeyCode::Char('g') => self.top = 0,
@@ -98,7 +98,7 @@ impl ResultViewer {
                 (self.back, self.top) = (self.back + 1, 0);
             }
             KeyCode::Right | KeyCode::Char(']') if self.back > 0 => {
-                (self.back, self.top) = (self.back - 1, 0)
+                (self.back, self.top) = (self.back - 1, 0);
             }
             KeyCode::Char('/') => (self.typing, self.query) = (true, String::new()),
             KeyCode::Char('n') => self.step(&rows, true),
@@ -113,7 +113,7 @@ impl ResultViewer {
         match key.code {
             KeyCode::Esc => (self.typing, self.query) = (false, String::new()),
             KeyCode::Char('c' | 'g') if control => {
-                (self.typing, self.query) = (false, String::new())
+                (self.typing, self.query) = (false, String::new());
             }
             KeyCode::Enter => self.typing = false,
             KeyCode::Backspace => drop(self.query.pop()),

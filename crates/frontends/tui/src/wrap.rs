@@ -94,7 +94,8 @@ fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: Break
     };
     let places = || (begins + 1..=full).rev();
     let between = |at: usize| {
-        let (before, after) = (cells[at - 1], cells[at]);
+        let before = cells[at - 1];
+        let after = cells[at];
         let apart = (before.wide > 1 || after.wide > 1)
             && !after.text.starts_with(|c| CLOSING.contains(c))
             && !before.text.starts_with(|c| OPENING.contains(c));

@@ -39,8 +39,9 @@ pub struct Slot {
 
 impl Slot {
     pub(crate) fn new(lease: TaskLease) -> Self {
-        let (cancel, reason, lines) =
-            (CancellationToken::new(), Mutex::default(), Mutex::default());
+        let cancel = CancellationToken::new();
+        let reason = Mutex::default();
+        let lines = Mutex::default();
         Self {
             lease,
             cancel,

@@ -120,7 +120,8 @@ impl Worker {
             worker: id,
             ..taker.clone()
         };
-        let (busy, ended) = (Busy::default(), CancellationToken::new());
+        let busy = Busy::default();
+        let ended = CancellationToken::new();
         std::thread::scope(|scope| {
             scope.spawn(|| self.beat(&taker, &busy, stop, &ended));
             while !stop.is_cancelled() {
@@ -217,7 +218,8 @@ impl Worker {
         let begun = Instant::now();
         let (end, workspace) = match self.prepare(task, slot) {
             Ok(workspace) => {
-                let (folder, queue) = (workspace.folder.clone(), Arc::clone(&self.queue));
+                let folder = workspace.folder.clone();
+                let queue = Arc::clone(&self.queue);
                 let run = TaskRun {
                     task: task.clone(),
                     folder,
@@ -296,7 +298,8 @@ impl Worker {
         push: Option<&str>,
         mut result: Value,
     ) -> TaskEnd {
-        let (mut patch, mut branch) = (None, None);
+        let mut patch = None;
+        let mut branch = None;
         if let Some(workspace) = workspace {
             match self.workspaces.patch(workspace) {
                 Ok(change) => patch = Some(change).filter(|change| !change.is_empty()),

@@ -153,10 +153,8 @@ impl Workspaces {
             .as_deref()
             .or(task.request.commit.as_deref())
             .unwrap_or("HEAD");
-        let (dir, tree) = (
-            format!("--git-dir={}/.git", text(&folder)),
-            format!("--work-tree={}", text(&folder)),
-        );
+        let dir = format!("--git-dir={}/.git", text(&folder));
+        let tree = format!("--work-tree={}", text(&folder));
         let checkout = [
             dir.as_str(),
             &tree,
@@ -195,10 +193,8 @@ impl Workspaces {
                 source,
             })?;
         let name = blake3::hash(url.as_bytes()).to_hex();
-        let (at, lock) = (
-            above.join(format!("{}.git", &name[..32])),
-            above.join(format!("{}.lock", &name[..32])),
-        );
+        let at = above.join(format!("{}.git", &name[..32]));
+        let lock = above.join(format!("{}.lock", &name[..32]));
         let _lock = LockFile::wait(&lock).map_err(|source| WorkspaceError::File {
             at: at.clone(),
             source,
@@ -289,7 +285,8 @@ impl Workspaces {
             return Ok(());
         };
         let above = workspace.folder.parent().unwrap_or(&workspace.folder);
-        let (folder, change) = (above.join("push"), above.join("push/.git/change.patch"));
+        let folder = above.join("push");
+        let change = above.join("push/.git/change.patch");
         let from = text(mirror).to_owned();
         let clone = [
             "clone",
@@ -316,10 +313,8 @@ impl Workspaces {
                 source,
             }
         })?;
-        let (dir, tree) = (
-            format!("--git-dir={}/.git", text(&folder)),
-            format!("--work-tree={}", text(&folder)),
-        );
+        let dir = format!("--git-dir={}/.git", text(&folder));
+        let tree = format!("--work-tree={}", text(&folder));
         let own = |what: &str, arguments: &[&str]| {
             let all: Vec<_> = [dir.as_str(), &tree]
                 .into_iter()
@@ -587,7 +582,8 @@ mod tests {
 
     #[test]
     fn nothing_is_put_outside_of_it() {
-        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), folder.path().join("way")).unwrap();
         for path in [
             "../x",

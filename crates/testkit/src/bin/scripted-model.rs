@@ -20,7 +20,8 @@ struct Arguments {
 }
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let (mut file, mut port) = (None, 0);
+    let mut file = None;
+    let mut port = 0;
     let mut given = given;
     while let Some(argument) = given.next() {
         match argument.as_str() {

@@ -158,7 +158,8 @@ fn result_content(
         None | Some(Value::Null) => Ok((String::new(), Vec::new())),
         Some(Value::String(words)) => Ok((words.clone(), Vec::new())),
         Some(Value::Array(blocks)) => {
-            let (mut words, mut pictures) = (Vec::new(), Vec::new());
+            let mut words = Vec::new();
+            let mut pictures = Vec::new();
             for (at, block) in blocks.iter().enumerate() {
                 let path = format!("{path}.content[{at}]");
                 match text(block, "type", &path)? {

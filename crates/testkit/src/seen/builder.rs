@@ -53,7 +53,8 @@ impl Builder {
                 .or_default()
                 .push_back(number),
         }
-        let (id, name) = (id.map(str::to_owned), name.to_owned());
+        let id = id.map(str::to_owned);
+        let name = name.to_owned();
         self.push(
             SeenRole::Assistant,
             SeenPart::ToolCall {

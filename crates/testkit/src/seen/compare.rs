@@ -30,7 +30,8 @@ impl Seen {
                 None => format!("tools: {} against {}", self.tools.len(), other.tools.len()),
             });
         }
-        let (mut ours, mut theirs) = (self.compared(), other.compared());
+        let mut ours = self.compared();
+        let mut theirs = other.compared();
         let mut index = 0;
         loop {
             match (ours.next(), theirs.next()) {

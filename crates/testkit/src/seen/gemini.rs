@@ -103,9 +103,9 @@ fn part_into(
         }
     } else if let Some(picture) = picture(part, path)? {
         if beside_results {
-            builder.result_image(picture)
+            builder.result_image(picture);
         } else {
-            builder.push(role, picture)
+            builder.push(role, picture);
         }
     } else if let Some(words) = maybe(part, "text") {
         let text = words.to_owned();

@@ -53,7 +53,7 @@ impl fmt::Display for Seen {
                     )?;
                 }
                 SeenPart::Image { media_type, hash } => {
-                    writeln!(f, "{role}: picture {media_type} {hash}")?
+                    writeln!(f, "{role}: picture {media_type} {hash}")?;
                 }
                 SeenPart::Other { kind } => writeln!(f, "{role}: ({kind})")?,
             }

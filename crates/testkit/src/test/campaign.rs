@@ -97,13 +97,11 @@ impl Campaign {
     /// Tries the cases and writes each failure and the summary. Case `n` is the first case of seed
     /// `seed + n`, so that a failure is repeated by its own seed and a count of one.
     pub fn run(&self, setup: &Setup, out: &mut dyn Write) -> Result<Summary, CampaignError> {
-        let (mut summary, mut tally) = (
-            Summary {
-                passed: 0,
-                failed: 0,
-            },
-            Tally::default(),
-        );
+        let mut summary = Summary {
+            passed: 0,
+            failed: 0,
+        };
+        let mut tally = Tally::default();
         for index in 0..setup.count {
             let seed = setup.seed.wrapping_add(index);
             let mut random = Random::new(seed);

@@ -95,7 +95,8 @@ mod tests {
         let home = TempHome::new().unwrap();
         home.write_config(&TempHome::config("http://127.0.0.1:9/v1", Api::OpenaiChat))
             .unwrap();
-        let (path, config) = (home.root().to_owned(), home.path().join("config.toml"));
+        let path = home.root().to_owned();
+        let config = home.path().join("config.toml");
         let text = std::fs::read_to_string(config).unwrap();
         assert!(
             text.contains("api = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\""),

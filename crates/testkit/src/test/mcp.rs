@@ -262,7 +262,8 @@ impl Shared {
         complete: &dyn Fn(Value) -> Value,
     ) -> io::Result<()> {
         let text = |text: String| json!({ "content": [{ "type": "text", "text": text }] });
-        let (name, arguments) = (&request["params"]["name"], &request["params"]["arguments"]);
+        let name = &request["params"]["name"];
+        let arguments = &request["params"]["arguments"];
         let mut before = Vec::new();
         let result = match name.as_str().unwrap_or_default() {
             "echo" => text(arguments.to_string()),
@@ -354,21 +355,20 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
         return Ok(None);
     }
     let mut words = line.split(' ').map(str::to_owned);
-    let (method, target) = (
-        words.next().unwrap_or_default(),
-        words.next().unwrap_or_default(),
-    );
-    let (mut length, mut authorization) = (0, None);
+    let method = words.next().unwrap_or_default();
+    let target = words.next().unwrap_or_default();
+    let mut length = 0;
+    let mut authorization = None;
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         match line.trim_end().split_once(": ") {
             None => break,
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().unwrap_or(0)
+                length = value.parse().unwrap_or(0);
             }
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
-                authorization = Some(value.to_owned())
+                authorization = Some(value.to_owned());
             }
             Some(_) => {}
         }

@@ -136,7 +136,8 @@ impl Logins {
         }
         issued.grants.push(grant);
         let number = issued.grants.len();
-        let (access, refresh) = (format!("access-{number}"), format!("refresh-{number}"));
+        let access = format!("access-{number}");
+        let refresh = format!("refresh-{number}");
         issued.access = Some(access.clone());
         issued.refresh.insert(refresh.clone());
         Some(
@@ -160,7 +161,8 @@ pub fn visit(url: &str) -> io::Result<String> {
     let mut server = TcpStream::connect(host)?;
     server.write_all(format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())?;
     let mut reader = BufReader::new(server);
-    let (mut length, mut location) = (0, None);
+    let mut length = 0;
+    let mut location = None;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
@@ -168,10 +170,10 @@ pub fn visit(url: &str) -> io::Result<String> {
         }
         match line.trim_end().split_once(": ") {
             Some((name, value)) if name.eq_ignore_ascii_case("location") => {
-                location = Some(value.to_owned())
+                location = Some(value.to_owned());
             }
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().unwrap_or(0)
+                length = value.parse().unwrap_or(0);
             }
             None if line.trim().is_empty() => break,
             Some(_) | None => {}
@@ -194,7 +196,8 @@ fn pairs(text: &str) -> HashMap<String, String> {
 }
 
 fn decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         let code = (*first == b'%').then(|| after.get(..2)).flatten();
         let code = code.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());

@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_sequence() {
-        let (mut one, mut two) = (Random::new(7), Random::new(7));
+        let mut one = Random::new(7);
+        let mut two = Random::new(7);
         assert!((0..100).all(|_| one.number() == two.number()));
         assert_ne!(Random::new(7).number(), Random::new(8).number());
         assert!((0..100).all(|_| one.below(3) < 3));

@@ -36,12 +36,14 @@ fn usage(usage: Usage) -> Value {
 }
 
 pub(super) fn whole(answer: &Answer<'_>) -> Value {
-    let (mut text, mut thinking, mut calls) = (None::<String>, None::<String>, Vec::new());
+    let mut text = None::<String>;
+    let mut thinking = None::<String>;
+    let mut calls = Vec::new();
     for part in &answer.parts {
         match part {
             ReplyPart::Text { text: words, .. } => text.get_or_insert_default().push_str(words),
             ReplyPart::Thinking { text: words, .. } => {
-                thinking.get_or_insert_default().push_str(words)
+                thinking.get_or_insert_default().push_str(words);
             }
             ReplyPart::ToolCall(call) => calls.push(json!({
                 "id": answer.call_id("call", calls.len(), call),

@@ -153,10 +153,8 @@ fn chat(value: &Value, found: &mut Understood) {
     }
     if value["usage"].is_object() {
         let usage = &value["usage"];
-        let (read, written) = (
-            number(&usage["prompt_tokens_details"]["cached_tokens"]),
-            number(&usage["prompt_tokens_details"]["cache_write_tokens"]),
-        );
+        let read = number(&usage["prompt_tokens_details"]["cached_tokens"]);
+        let written = number(&usage["prompt_tokens_details"]["cache_write_tokens"]);
         found.usage = Usage {
             input: number(&usage["prompt_tokens"]) - read - written,
             cached_input: read,
@@ -212,10 +210,8 @@ fn responses(value: &Value, found: &mut Understood) {
                 None => string(&value["status"]),
             };
             let usage = &value["usage"];
-            let (read, written) = (
-                number(&usage["input_tokens_details"]["cached_tokens"]),
-                number(&usage["input_tokens_details"]["cache_write_tokens"]),
-            );
+            let read = number(&usage["input_tokens_details"]["cached_tokens"]);
+            let written = number(&usage["input_tokens_details"]["cache_write_tokens"]);
             found.usage = Usage {
                 input: number(&usage["input_tokens"]) - read - written,
                 cached_input: read,
@@ -296,10 +292,8 @@ fn gemini(value: &Value, found: &mut Understood) {
     }
     found.stop += &string(&candidate["finishReason"]);
     let usage = &value["usageMetadata"];
-    let (read, thought) = (
-        number(&usage["cachedContentTokenCount"]),
-        number(&usage["thoughtsTokenCount"]),
-    );
+    let read = number(&usage["cachedContentTokenCount"]);
+    let thought = number(&usage["thoughtsTokenCount"]);
     found.usage = Usage {
         input: number(&usage["promptTokenCount"]) - read,
         cached_input: read,

@@ -33,7 +33,8 @@ async fn a_coding_agent_in_thirty_lines() {
     ])
     .await;
     let folder = tempfile::tempdir().unwrap();
-    let (home, project) = (folder.path().join("home"), folder.path().join("project"));
+    let home = folder.path().join("home");
+    let project = folder.path().join("project");
     std::fs::create_dir(&project).unwrap();
     let mut sandbox = None;
     let mut tell = |event: &Event| {

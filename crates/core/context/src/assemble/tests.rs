@@ -131,14 +131,12 @@ fn warnings_name_the_tool_the_layer_and_the_window() {
         warn_at: 0.01,
         ..Policy::default()
     };
-    let (system, history, model) = (
-        system(),
-        conversation("U"),
-        ModelSpec {
-            context_window: 20_000,
-            ..model()
-        },
-    );
+    let system = system();
+    let history = conversation("U");
+    let model = ModelSpec {
+        context_window: 20_000,
+        ..model()
+    };
     let warnings = assemble(&Snapshot::new(
         &model, &policy, &system, &tools, &history, &Quarter,
     ))
@@ -165,7 +163,9 @@ fn warnings_name_the_tool_the_layer_and_the_window() {
 #[test]
 fn a_system_message_without_a_required_section_is_refused() {
     let bare = system_entry("You are haft.", &Quarter);
-    let (model, policy, history) = (model(), Policy::default(), conversation("U"));
+    let model = model();
+    let policy = Policy::default();
+    let history = conversation("U");
     let tools = tool_set(&[]);
     let error = assemble(&Snapshot::new(
         &model, &policy, &bare, &tools, &history, &Quarter,
@@ -236,12 +236,11 @@ impl haft_types::TokenCounter for Recording {
 
 #[test]
 fn each_message_is_counted_once_in_its_life() {
-    let (counter, memo, policy) = (
-        Recording::default(),
-        crate::Memo::default(),
-        Policy::default(),
-    );
-    let (system, tools) = (system(), tool_set(&["read_file"]));
+    let counter = Recording::default();
+    let memo = crate::Memo::default();
+    let policy = Policy::default();
+    let system = system();
+    let tools = tool_set(&["read_file"]);
     let reminders = crate::Reminders {
         todo: Some("- [ ] a".into()),
         ..crate::Reminders::default()

@@ -144,7 +144,8 @@ fn mentions<'a>(
             lookup(path)
         }
     };
-    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
     for (at, _) in text.match_indices('@') {
         if text[..at].ends_with(|c: char| c.is_ascii_alphanumeric()) {
             continue;

@@ -56,7 +56,8 @@ fn blocks_whole<'a>(
     let mut waiting: Vec<&str> = Vec::new();
     let mut caller = None;
     for message in messages {
-        let (id, role) = (message.message_id, message.role);
+        let id = message.message_id;
+        let role = message.role;
         if role == Role::System {
             return Err(IntegrityError::SecondSystem { id });
         }

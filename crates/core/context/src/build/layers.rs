@@ -92,7 +92,8 @@ impl Layers {
     /// The estimated tokens of everything but the line. Of reminders this is the most they can
     /// take: all copies stay and the whole run is appended.
     pub(crate) fn fixed(&self) -> u64 {
-        let (tools, segments) = (Arc::clone(&self.tools), Vec::new());
+        let tools = Arc::clone(&self.tools);
+        let segments = Vec::new();
         let empty = Request {
             segments,
             tools,
@@ -161,10 +162,8 @@ impl Layers {
         {
             return;
         }
-        let (at, hash) = (
-            first.entry.message.created_at,
-            ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes()),
-        );
+        let at = first.entry.message.created_at;
+        let hash = ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes());
         let id = MessageId::derived(hash);
         let entry = maker.entry(id, hash, MessageForm::Made, || {
             Message::text(id, Role::User, OPENING, at).from(Origin::Engine)

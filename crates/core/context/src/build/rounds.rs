@@ -124,9 +124,9 @@ impl Timeline {
             let said =
                 users.is_some_and(|from| index >= from) && is_user_speech(&item.entry.message);
             if item.pinned || said {
-                self.items.push(item)
+                self.items.push(item);
             } else {
-                gone.push(item)
+                gone.push(item);
             }
         }
         self.items.extend(tail);

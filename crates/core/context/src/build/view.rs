@@ -70,7 +70,8 @@ pub(crate) fn execute(
     all: &[TimelineItem],
     folding: Folding,
 ) -> Vec<Segment> {
-    let (maker, line) = (snapshot.maker(), &layers.line);
+    let maker = snapshot.maker();
+    let line = &layers.line;
     let running: Vec<_> = window_items(line).collect();
     let texts = Texts {
         dialogue: dialogue(snapshot, line, all, folding),
@@ -355,10 +356,8 @@ fn window(running: &[&TimelineItem]) -> String {
                     call.name, call.arguments
                 ),
                 Part::ToolResult(result) => {
-                    let (status, observed) = (
-                        status_name(result.envelope.status),
-                        result.envelope.text.trim_end(),
-                    );
+                    let status = status_name(result.envelope.status);
+                    let observed = result.envelope.text.trim_end();
                     writeln!(
                         text,
                         "\n{number}. observation: {} ({status})\n{observed}",

@@ -346,7 +346,8 @@ impl CacheSimulator {
         found: Option<usize>,
         same: usize,
     ) -> u64 {
-        let (least, last) = (self.least(), prefixes.len().saturating_sub(1));
+        let least = self.least();
+        let last = prefixes.len().saturating_sub(1);
         // Reading a prefix uses everything before it, too.
         for prefix in &prefixes[..found.map_or(0, |index| index + 1)] {
             if let Some(stored) = self.stored.get_mut(&prefix.hash) {

@@ -196,10 +196,8 @@ pub fn plan_compaction(
     let kept_rounds = start_of(cut_round)?.min(line.unseen_start());
     let share =
         |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
-    let (needed, wanted) = (
-        share(policy.compact_frees),
-        share(policy.compact_frees * GENEROUS),
-    );
+    let needed = share(policy.compact_frees);
+    let wanted = share(policy.compact_frees * GENEROUS);
     let sent = sent_tokens(&line.items, cleared);
     if kept_rounds > 0 && sent[..kept_rounds].iter().sum::<u64>() >= needed {
         return plan_at(&line, kept_rounds, None);
@@ -275,7 +273,8 @@ fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<Compacti
         .map(|(_, item)| item)
         .collect();
     let times = || items.iter().map(|item| item.entry.message.created_at);
-    let (from, to) = (times().min()?, times().max()?);
+    let from = times().min()?;
+    let to = times().max()?;
     let whole = |round: u32| {
         line.items[users.unwrap_or(cut)..]
             .iter()
@@ -461,10 +460,8 @@ fn named(summary: &Message, key: &str) -> Option<MessageId> {
 /// Takes out what summaries stand for.
 pub(crate) fn drop_archived(line: &mut Timeline) {
     let cut = |summary: &Arc<Entry>| {
-        let (first_kept, users_from) = (
-            first_kept(&summary.message)?,
-            named(&summary.message, USERS_FROM),
-        );
+        let first_kept = first_kept(&summary.message)?;
+        let users_from = named(&summary.message, USERS_FROM);
         // Without the message a summary names, nothing is known to be archived, and sending more is
         // the safe side.
         let index = line.items.iter().position(|item| item.id() == first_kept)?;

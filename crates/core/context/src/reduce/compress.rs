@@ -110,7 +110,8 @@ fn compressed_entry(
                     text,
                     ..Envelope::default()
                 };
-                let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
+                let tool_call_id = result.tool_call_id.clone();
+                let name = result.name.clone();
                 Part::ToolResult(Box::new(ToolResult {
                     tool_call_id,
                     name,
@@ -297,7 +298,8 @@ fn body(value: &Value) -> Option<String> {
     let line = |entry: &Value| match entry {
         Value::String(text) => Some(text.clone()),
         Value::Object(hit) => {
-            let (path, text) = (hit.get("path")?.as_str()?, hit.get("text")?.as_str()?);
+            let path = hit.get("path")?.as_str()?;
+            let text = hit.get("text")?.as_str()?;
             Some(format!("{path}:{}:{text}", hit.get("line")?))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,

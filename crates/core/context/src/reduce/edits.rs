@@ -131,7 +131,7 @@ impl Edits {
         for edit in &self.list {
             match edit {
                 ContextEdit::Undo { edits } => {
-                    stack.truncate(stack.len().saturating_sub(*edits as usize))
+                    stack.truncate(stack.len().saturating_sub(*edits as usize));
                 }
                 ContextEdit::Drop { .. }
                 | ContextEdit::Pin { .. }
@@ -314,7 +314,8 @@ pub fn choose(
     for word in words {
         match word.split_once("..") {
             Some((from, to)) => {
-                let (from, to) = (find(from, &line)?, find(to.trim_start_matches('='), &line)?);
+                let from = find(from, &line)?;
+                let to = find(to.trim_start_matches('='), &line)?;
                 if to < from {
                     return Err(EditError::Backwards(word.clone()));
                 }
@@ -398,7 +399,8 @@ pub fn check_edit(
     }
     let mut after = before.clone();
     after.push(edit.clone());
-    let (mut line, state) = (line, after.state());
+    let mut line = line;
+    let state = after.state();
     let plan = Prepared::of(&mut line, Some(&state));
     plan.apply(
         &mut line,
@@ -526,11 +528,9 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
         summary.text.trim()
     );
     let hash = ContentHash::of(format!("{first_id} {last_id} {text}").as_bytes());
-    let (at, block, round) = (
-        items[first].entry.message.created_at,
-        items[first].block,
-        items[first].round,
-    );
+    let at = items[first].entry.message.created_at;
+    let block = items[first].block;
+    let round = items[first].round;
     let id = MessageId::derived(hash);
     let entry = maker.entry(id, hash, MessageForm::Made, || {
         Message::text(id, Role::User, text, at).from(Origin::Engine)
@@ -596,7 +596,8 @@ fn masked_result(result: &ToolResult, id: ShortId) -> Part {
         text,
         ..Envelope::default()
     };
-    let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
+    let tool_call_id = result.tool_call_id.clone();
+    let name = result.name.clone();
     Part::ToolResult(Box::new(ToolResult {
         tool_call_id,
         name,

@@ -347,7 +347,8 @@ fn original(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
 /// What must be kept of messages that are left out without a summary.
 fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Option<Arc<Entry>> {
     let times = || gone.iter().map(|item| item.entry.message.created_at);
-    let (from, to) = (times().min()?, times().max()?);
+    let from = times().min()?;
+    let to = times().max()?;
     let mut hasher = Hasher::default();
     for item in gone {
         hasher.update(item.entry.message.message_id.short().to_string().as_bytes());

@@ -125,7 +125,8 @@ pub(crate) fn prune(
         .into_iter()
         .partition(|index| obsolete.contains(index));
     let mut chosen = Vec::new();
-    let (mut left, mut free_tokens) = (total, 0);
+    let mut left = total;
+    let mut free_tokens = 0;
     for index in first.into_iter().chain(others) {
         let free = limits.obsolete == Obsolete::Now && obsolete.contains(&index);
         if left <= goal && !free {
@@ -179,7 +180,8 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     if call.arguments.len() <= limit {
         return false;
     }
-    let (mut inside, mut length) = (false, 0);
+    let mut inside = false;
+    let mut length = 0;
     let mut chars = call.arguments.chars();
     while let Some(c) = chars.next() {
         match (inside, c) {
@@ -242,7 +244,8 @@ fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
         text,
         ..Envelope::default()
     };
-    let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
+    let tool_call_id = result.tool_call_id.clone();
+    let name = result.name.clone();
     Part::ToolResult(Box::new(ToolResult {
         tool_call_id,
         name,

@@ -66,7 +66,8 @@ impl CallSubject {
                 if text(&["command"]).as_deref() == Some("view") =>
             {
                 let end = |index: usize| arguments.get("view_range")?.get(index)?.as_u64();
-                let (from, to) = (end(0).unwrap_or(1).max(1), end(1).unwrap_or(u64::MAX));
+                let from = end(0).unwrap_or(1).max(1);
+                let to = end(1).unwrap_or(u64::MAX);
                 Some(Self::Read {
                     path: path_of(&arguments)?,
                     from,
@@ -253,7 +254,7 @@ impl Later {
         let succeeded = status == ToolStatus::Success;
         match subject {
             CallSubject::Read { path, from, to } if succeeded => {
-                self.reads.entry(path).or_default().push((from, to))
+                self.reads.entry(path).or_default().push((from, to));
             }
             CallSubject::Edit { paths } if succeeded => self.edited.extend(paths),
             CallSubject::Read { .. } | CallSubject::Edit { .. } => {}

@@ -38,7 +38,8 @@ impl PrefixEdit {
             CacheMatch::Prefix => price.input,
             CacheMatch::Boundaries => price.cache_write.unwrap_or(price.input),
         };
-        let (saved, rewritten) = (self.saved as f64, self.rewritten as f64);
+        let saved = self.saved as f64;
+        let rewritten = self.rewritten as f64;
         saved * requests as f64 * read > rewritten * (write - read).max(0.0)
     }
 }
@@ -88,7 +89,8 @@ pub(crate) fn compress_when_free(
     decided: Option<&Cleared>,
     snapshot: &Snapshot<'_>,
 ) -> (u32, bool) {
-    let (compression, maker) = (snapshot.compression(), snapshot.maker());
+    let compression = snapshot.compression();
+    let maker = snapshot.maker();
     let fixed = layers.fixed();
     let line = &mut layers.line;
     let done = snapshot

@@ -53,7 +53,8 @@ fn call(number: usize, arguments: &str) -> Arc<Entry> {
 /// An assistant message with this many calls.
 fn calls(number: usize, count: usize, arguments: &str) -> Arc<Entry> {
     let call = |index| {
-        let (id, name) = (format!("call-{number}-{index}"), "read_file".into());
+        let id = format!("call-{number}-{index}");
+        let name = "read_file".into();
         Part::ToolCall(ToolCall {
             id,
             name,

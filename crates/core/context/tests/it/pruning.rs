@@ -32,7 +32,9 @@ fn build(history: &[Arc<Entry>], zone: u64, cleared: Option<&Cleared>) -> Assemb
         compress: Some(Compress::Never),
         ..Policy::default()
     };
-    let (model, system, tools) = (model(100_000_000), system(2_000), tools(&["read_file"]));
+    let model = model(100_000_000);
+    let system = system(2_000);
+    let tools = tools(&["read_file"]);
     let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Words);
     assemble(&Snapshot { cleared, ..plain }).unwrap()
 }

@@ -41,14 +41,13 @@ fn history_of(rounds: &[Vec<Step>]) -> Vec<Arc<Entry>> {
 }
 
 fn build(history: &[Arc<Entry>], view: View) -> Result<Assembly, ContextError> {
-    let (model, policy) = (
-        model(WINDOW),
-        Policy {
-            view,
-            ..Policy::default()
-        },
-    );
-    let (tools, input) = (tools(&["read_file"]), SystemInput::default());
+    let model = model(WINDOW);
+    let policy = Policy {
+        view,
+        ..Policy::default()
+    };
+    let tools = tools(&["read_file"]);
+    let input = SystemInput::default();
     let system = system_entry(render_system(&input).unwrap(), &Words);
     let reminders = Reminders {
         todo: Some("- [ ] one".into()),

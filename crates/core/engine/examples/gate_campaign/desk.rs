@@ -46,7 +46,8 @@ impl Desk {
         script: Script,
         messages: Vec<Message>,
     ) -> Result<Self, Box<dyn Error>> {
-        let (folder, clock) = (tempfile::tempdir()?, Arc::new(FakeClock::default()));
+        let folder = tempfile::tempdir()?;
+        let clock = Arc::new(FakeClock::default());
         if let Some(last) = messages.last() {
             let behind = last.created_at.duration_since(clock.now());
             clock.advance(behind.try_into().unwrap_or_default());
@@ -113,8 +114,10 @@ impl Desk {
             clock,
             ids: Arc::clone(&self.ids),
         };
-        let (root, cwd) = (self.folder.path().to_owned(), self.folder.path().to_owned());
-        let (spill, journal) = (at("spill"), at("journal"));
+        let root = self.folder.path().to_owned();
+        let cwd = self.folder.path().to_owned();
+        let spill = at("spill");
+        let journal = at("journal");
         let config = SessionConfig {
             agent: MAIN.to_owned(),
             model: spec,

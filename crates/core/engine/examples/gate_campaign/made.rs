@@ -123,10 +123,8 @@ impl Maker<'_> {
                 );
             }
             2 => {
-                let (command, test) = (
-                    format!("make {}", self.word()),
-                    format!("test {} ... FAILED", self.word()),
-                );
+                let command = format!("make {}", self.word());
+                let test = format!("test {} ... FAILED", self.word());
                 let failed =
                     Envelope::success(format!("{test}\nmore")).with_data(json!({"exit_code": 2}));
                 self.call("execute_command", &json!({"command": command}), failed);

@@ -375,9 +375,8 @@ async fn in_the_engine(
         return Err(format!("{summariser:?}: its words were sent").into());
     }
     let stored = desk.store.messages(&id).await?;
-    let (new, summary) = (made.messages.len(), |message: &&Message| {
-        message.role == Role::Summary
-    });
+    let new = made.messages.len();
+    let summary = |message: &&Message| message.role == Role::Summary;
     if stored[new..]
         .windows(2)
         .any(|pair| pair.iter().all(|message| message.role == Role::Summary))
@@ -443,11 +442,13 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             .and_then(|index| arguments.get(index + 1));
         given.map_or(Ok(default), |text| text.parse())
     };
-    let (count, seed) = (number("--count", 100)?, number("--seed", 1)?);
+    let count = number("--count", 100)?;
+    let seed = number("--seed", 1)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (mut tally, mut failed) = (BTreeMap::new(), 0);
+    let mut tally = BTreeMap::new();
+    let mut failed = 0;
     for seed in (seed..).take(count as usize) {
         if let Err(what) = case(seed, &runtime, &mut tally) {
             failed += 1;

@@ -121,7 +121,7 @@ impl CommandHook {
             Level::Project => {
                 reaction.permission = reaction
                     .permission
-                    .filter(|decision| *decision != Decision::Allow)
+                    .filter(|decision| *decision != Decision::Allow);
             }
             Level::User | Level::Repository => {}
         }

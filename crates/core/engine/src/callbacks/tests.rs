@@ -26,7 +26,8 @@ fn call(input: Value) -> Moment {
 
 /// Calls them with this moment, in a folder that is there.
 async fn called(callbacks: Vec<Arc<dyn Callback>>, moment: &Moment) -> (Reaction, Vec<String>) {
-    let (cancel, place) = (CancellationToken::new(), PathBuf::from("/"));
+    let cancel = CancellationToken::new();
+    let place = PathBuf::from("/");
     let occasion = Occasion {
         moment,
         conversation_id: "c1",
@@ -373,7 +374,8 @@ async fn a_matcher_knows_a_tool_by_all_its_names() {
 async fn a_cancelled_run_does_not_wait() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let (moment, place) = (call(json!({})), PathBuf::from("/"));
+    let moment = call(json!({}));
+    let place = PathBuf::from("/");
     let occasion = Occasion {
         moment: &moment,
         conversation_id: "",
@@ -496,10 +498,8 @@ async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
 
 #[tokio::test]
 async fn a_question_about_a_start_waits_for_its_turn() {
-    let (shared, person) = (
-        Arc::new(DecisionState::default()),
-        Arc::new(Agreeing(Mutex::default())),
-    );
+    let shared = Arc::new(DecisionState::default());
+    let person = Arc::new(Agreeing(Mutex::default()));
     let guard = StartGuard::new(
         Some(Arc::clone(&person) as _),
         Arc::clone(&shared),

@@ -26,7 +26,8 @@ impl Place {
     fn new(trusted: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let (root, user) = (root.join("project"), root.join("user"));
+        let user = root.join("user");
+        let root = root.join("project");
         fs::create_dir(&root).unwrap();
         let libraries = Libraries::at(user.join("libraries"));
         let paths = KnowledgePaths {

@@ -67,7 +67,8 @@ async fn a_letter_is_read_or_its_sender_is_told() {
 #[tokio::test]
 async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
     let hub = Arc::new(Hub::default());
-    let (own, _other) = (hub.register("a", ""), hub.register("b", ""));
+    let own = hub.register("a", "");
+    let _other = hub.register("b", "");
     assert!(
         matches!(hub.send(message("a", "a", "x")).await, Err(NotDelivered::NobodyThere { running, .. }) if running == ["b"])
     );
@@ -93,7 +94,8 @@ async fn a_member_that_is_not_there_is_reported_and_the_others_get_it() {
             members: ["a", "x", "b", "b"].map(Into::into).into(),
         },
     )]));
-    let (a, b) = (hub.register("a", ""), hub.register("b", ""));
+    let a = hub.register("a", "");
+    let b = hub.register("b", "");
     let delivery = hub.send_to_group("a", "all", "go").await.unwrap();
     assert_eq!(delivery.reached, ["b"]);
     assert_eq!(
@@ -158,7 +160,8 @@ impl Recipient for Slow {
 #[tokio::test]
 async fn deliveries_run_side_by_side_within_the_limit() {
     let hub = Hub::default();
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let now = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
     let names: Vec<String> = (0..100).map(|number| format!("a{number}")).collect();
     for name in &names {
         let slow = Slow {
@@ -213,7 +216,8 @@ async fn two_hundred_agents_get_every_message_exactly_once() {
         }
         let neighbour = number + 1;
         expected[neighbour % AGENTS].insert(format!("{own} to {}", name(neighbour)));
-        let (hub, neighbour) = (Arc::clone(&hub), name(neighbour));
+        let hub = Arc::clone(&hub);
+        let neighbour = name(neighbour);
         tasks.push(tokio::spawn(async move {
             for group in groups {
                 let text = format!("{own} to group-{group}");

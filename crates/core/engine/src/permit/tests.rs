@@ -156,11 +156,10 @@ async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
             .await
             .map_err(|denied| denied.envelope.text)
     };
-    let (outside, approval) = (
-        json!({"sandbox": "outside"}),
-        json!({"sandbox": "outside", "requires_approval": true}),
-    );
-    let (all, none) = ("execute_command", "execute_command(ls:*)");
+    let outside = json!({"sandbox": "outside"});
+    let approval = json!({"sandbox": "outside", "requires_approval": true});
+    let all = "execute_command";
+    let none = "execute_command(ls:*)";
     let told = decide(Confinement::Sandbox, all, outside.clone())
         .await
         .unwrap_err();

@@ -169,7 +169,8 @@ impl Session {
             })
             .collect();
         let newest = |role| self.transcript.newest_text(role, MOST_CHARACTERS);
-        let (task, answer) = (newest(Role::User), newest(Role::Assistant));
+        let task = newest(Role::User);
+        let answer = newest(Role::Assistant);
         let name = folder.display().to_string();
         let change = FolderChange {
             folder: if name.is_empty() { "." } else { &name },

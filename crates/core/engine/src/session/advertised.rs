@@ -104,7 +104,8 @@ impl AdvertisedTools {
 /// be given.
 fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     let short = |tool: &Arc<dyn Tool>| {
-        let (manual, mut spec) = (tool.manual(), tool.spec().clone());
+        let manual = tool.manual();
+        let mut spec = tool.spec().clone();
         if !manual.short.is_empty() {
             manual.short.clone_into(&mut spec.description);
         }

@@ -89,10 +89,8 @@ impl Session {
             ..
         } = account.expected;
         let kept = account.prefix.as_ref().map(|prefix| prefix.kept);
-        let (agent, cost) = (
-            &self.config.agent,
-            account.expected_cost.map(|cost| cost.total),
-        );
+        let agent = &self.config.agent;
+        let cost = account.expected_cost.map(|cost| cost.total);
         debug!(
             agent,
             input, cached_input, cache_write, kept, cost, "cache predicted"

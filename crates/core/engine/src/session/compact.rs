@@ -148,7 +148,8 @@ impl Session {
         wanted: CompactionTrigger<'_>,
         io: &mut TurnIo<'_>,
     ) -> Result<Compacted, EngineError> {
-        let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
+        let policy = &self.config.policy;
+        let counter = Arc::clone(&self.services.counter);
         let automatic = self
             .sent
             .cleared()
@@ -296,7 +297,8 @@ impl Session {
     /// Whether the next request must leave out more than the one before, and clearing results is
     /// not enough. `last` is what that one took.
     fn is_short_of_room(&self, last: Usage) -> bool {
-        let (policy, model) = (&self.config.policy, &self.config.model);
+        let policy = &self.config.policy;
+        let model = &self.config.model;
         let new = self.transcript.tokens_since_reply() as f64 * model.tokenizer_factor;
         let zone = policy.safe_zone_tokens(model).unwrap_or(u64::MAX) as f64;
         let share = policy.compact_cold_at * f64::from(policy.usable_window(model));

@@ -37,11 +37,10 @@ impl Session {
                 break;
             }
             let more = self.continuation(request, &reply);
-            let (cancel, mut shown) = (
-                io.cancel,
-                ShownReply::new(self.config.policy.message_ids, io),
-            );
-            let (client, meter) = (&mut self.services.models.client, &mut self.meter);
+            let cancel = io.cancel;
+            let mut shown = ShownReply::new(self.config.policy.message_ids, io);
+            let client = &mut self.services.models.client;
+            let meter = &mut self.meter;
             let arrived = match PaidRequest::reserve(Arc::new(more), client, meter, cancel).await {
                 Ok(paid) => {
                     paid.send(client, meter, cancel, &mut |delta| shown.delta(delta))

@@ -27,7 +27,8 @@ pub(super) fn restore_descriptions(
     let before: ToolDescriptions = state.take().unwrap_or_default();
     let mut now = before.clone();
     for tool in offered {
-        let (name, declared_by) = (&tool.spec().name, tool.declared_by().unwrap_or_default());
+        let name = &tool.spec().name;
+        let declared_by = tool.declared_by().unwrap_or_default();
         match before
             .0
             .get(name)

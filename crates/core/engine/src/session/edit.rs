@@ -174,7 +174,8 @@ impl Session {
         let (cache, idle) = self.known_to_cache().await?;
         let as_it_is = self.assembly_of(&history, self.sent.edited())?;
         let edited = self.assembly_of(&history, &after.state())?;
-        let (before, now) = (pieces(&as_it_is.request, 1.0), pieces(&edited.request, 1.0));
+        let before = pieces(&as_it_is.request, 1.0);
+        let now = pieces(&edited.request, 1.0);
         let quote = cache.compare(idle, &before, &now, &self.config.model);
         Ok(EditNews {
             quote,

@@ -45,10 +45,8 @@ impl Session {
         counted: u64,
         usage: Usage,
     ) -> Result<(), EngineError> {
-        let (name, assumed) = (
-            self.config.model.full_name(),
-            self.config.model.tokenizer_factor,
-        );
+        let name = self.config.model.full_name();
+        let assumed = self.config.model.tokenizer_factor;
         let learnt = self
             .meter
             .learn_factor(&name, assumed, counted, usage)

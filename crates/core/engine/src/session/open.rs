@@ -92,7 +92,8 @@ impl Session {
         services: Services,
         which: Which,
     ) -> Result<Self, OpenError> {
-        let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
+        let hooked = Hooked::new(&config);
+        let cancel = CancellationToken::new();
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
         let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
         let registry = offered(
@@ -261,7 +262,9 @@ impl Session {
         }
         let left = left_agents(transcript.history());
         let shared = parent.as_ref().map(|parent| parent.knowledge.clone());
-        let (store, counter, clock) = (&services.store, &services.counter, &services.clock);
+        let store = &services.store;
+        let counter = &services.counter;
+        let clock = &services.clock;
         let known_by = KnowledgeServices {
             store,
             counter,
@@ -296,10 +299,8 @@ impl Session {
                 transcript.id().clone(),
                 &mut state,
             );
-            let (permissions, approver) = (
-                config.safety.permissions.clone(),
-                hooked.notifying(services.approver.clone()),
-            );
+            let permissions = config.safety.permissions.clone();
+            let approver = hooked.notifying(services.approver.clone());
             let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
             let permit = permit.sharing(Arc::clone(&config.safety.shared));
             let permit =
@@ -313,7 +314,8 @@ impl Session {
             )
         };
         registry.set_guard(Arc::clone(&permit) as _);
-        let (running, counter) = (Arc::clone(&services.running), Arc::clone(&services.counter));
+        let running = Arc::clone(&services.running);
+        let counter = Arc::clone(&services.counter);
         let offered = OfferedContext {
             registry,
             unkept_descriptions,
@@ -326,7 +328,8 @@ impl Session {
         };
         let history = transcript.history();
         let prompt = PromptContext::open(offered, &config, history, &hooked, &mut state).await?;
-        let (store, counter) = (services.store.as_ref(), services.counter.as_ref());
+        let store = services.store.as_ref();
+        let counter = services.counter.as_ref();
         let last = if resumed {
             last_sent(store, &transcript, &config, counter, &mut state).await?
         } else {

@@ -100,7 +100,8 @@ impl PromptContext {
             &registry,
             counter.as_ref(),
         );
-        let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
+        let reads = Reads::from_history(history);
+        let mut mentions = Mentions::default();
         mentions.look(history, &config.knowledge.paths);
         let mut documents = StandingDocuments::new(
             config.knowledge.paths.clone(),
@@ -109,7 +110,8 @@ impl PromptContext {
             config.prompt.rules,
         );
         let external = registry.told().contains(names::EXECUTE).then(|| {
-            let (running, language) = (Arc::clone(&running), config.policy.prompt_language);
+            let running = Arc::clone(&running);
+            let language = config.policy.prompt_language;
             let built_in = LazyLock::new(move || names_of_all(&running, language));
             let is_built_in = Box::new(move |name: &str| built_in.iter().any(|one| one == name));
             ExternalShelf::new(
@@ -495,7 +497,8 @@ fn system_role(config: &SessionConfig) -> Option<String> {
 /// The role of the agent with what belongs to it; none when none is configured.
 fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
-    let (place, language) = (&config.prompt.environment, config.policy.prompt_language);
+    let place = &config.prompt.environment;
+    let language = config.policy.prompt_language;
     let environment = prompt!("../../prompts/environment")
         .text(language)
         .replace("{cwd}", &place.cwd);

@@ -32,7 +32,8 @@ pub(super) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<
     else {
         return tool;
     };
-    let (english, texts) = (ToolTexts::of(prompt.english), ToolTexts::of(prompt.chinese));
+    let english = ToolTexts::of(prompt.english);
+    let texts = ToolTexts::of(prompt.chinese);
     let ToolSpec {
         name,
         description,
@@ -87,7 +88,8 @@ pub(super) struct RedescribedTool {
 
 impl RedescribedTool {
     pub(super) fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
-        let (spec, manual) = (tool.spec().clone(), *tool.manual());
+        let spec = tool.spec().clone();
+        let manual = *tool.manual();
         match tool.reachable().cloned() {
             Some(list) => Self {
                 spec,

@@ -41,7 +41,8 @@ impl Session {
         let reference = format!(
             "`{path}` has not changed since you read lines {start}-{end}: that result stands above and is not repeated."
         );
-        let (before, after) = (counter.text(&envelope.text), counter.text(&reference));
+        let before = counter.text(&envelope.text);
+        let after = counter.text(&reference);
         if after < before {
             self.meter.note_saved(u64::from(before - after));
             envelope.text = reference;

@@ -66,10 +66,8 @@ impl Session {
         sink: &'a mut dyn EventSink,
         cancel: &'a CancellationToken,
     ) -> TurnIo<'a> {
-        let (id, masker) = (
-            self.transcript.id().clone(),
-            self.config.safety.masker.clone(),
-        );
+        let id = self.transcript.id().clone();
+        let masker = self.config.safety.masker.clone();
         TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).after(self.seq)
     }
 

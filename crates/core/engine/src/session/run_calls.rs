@@ -297,10 +297,8 @@ impl Session {
         }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
-        let (event, tool) = (
-            call_result(call, &envelope),
-            self.prompt.own_name(&call.name),
-        );
+        let event = call_result(call, &envelope);
+        let tool = self.prompt.own_name(&call.name);
         let changed = changes
             .iter()
             .map(|change| self.config.folders.workspace.display(&change.path))

@@ -353,7 +353,8 @@ impl Transcript {
         &self,
         document: &T,
     ) -> Result<(), EngineError> {
-        let (store, masker) = (self.services.store.as_ref(), &self.services.masker);
+        let store = self.services.store.as_ref();
+        let masker = &self.services.masker;
         Ok(stored_state::write_masked(store, &self.conversation.id, document, masker).await?)
     }
 
@@ -456,7 +457,8 @@ impl Transcript {
 
 /// The calls that were begun, and the messages that ended a turn.
 fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
-    let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
+    let mut begun = HashSet::new();
+    let mut ended = HashSet::new();
     for fact in facts {
         match fact {
             Fact::ToolStarted {

@@ -91,11 +91,10 @@ impl<'a> SessionTurn<'a> {
                 .log_request(session.transcript.id(), sent),
         );
         let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
-        let (client, meter) = (&mut session.services.models.client, &mut session.meter);
-        let (cancel, mut shown) = (
-            io.cancel,
-            ShownReply::new(session.config.policy.message_ids, io),
-        );
+        let client = &mut session.services.models.client;
+        let meter = &mut session.meter;
+        let cancel = io.cancel;
+        let mut shown = ShownReply::new(session.config.policy.message_ids, io);
         let arriving = async {
             let mut tell = |delta: Delta| {
                 teller.hear(&delta);
@@ -303,7 +302,8 @@ impl TurnHost for SessionTurn<'_> {
             return Conclusion::Unread { output };
         }
         let session = &*self.session;
-        let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
+        let stop_hook_active = objections > 0;
+        let last_assistant_message = end.text.clone();
         let moment = match session.agents.rank {
             Rank::Main => Moment::Stop {
                 stop_hook_active,

@@ -28,7 +28,8 @@ fn id(n: u8) -> MessageId {
 
 #[test]
 fn what_requests_decide_for_later_ones() {
-    let (a, b) = (id(1).min(id(2)), id(1).max(id(2)));
+    let a = id(1).min(id(2));
+    let b = id(1).max(id(2));
     let cleared = Cleared {
         target: 7,
         ids: [a, b].into(),
@@ -80,7 +81,8 @@ fn copies_of_reminders() {
         "carried",
         r#"{"copies":[],"compressed_rounds":3}"#,
     );
-    let (hash, after) = (ContentHash::of(b"list"), id(1));
+    let hash = ContentHash::of(b"list");
+    let after = id(1);
     let copy = ReminderCopy {
         owner: "reminder:todo".into(),
         text: "# TODO".into(),

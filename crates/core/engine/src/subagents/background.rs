@@ -37,7 +37,8 @@ impl BackgroundAgents {
             conversation: conversation.to_string(),
         };
         self.stops.push(start.cancel.clone());
-        let (named, parent) = (started.clone(), Arc::clone(parent));
+        let named = started.clone();
+        let parent = Arc::clone(parent);
         self.running
             .spawn(async move { (named, child::run(parent, start).await) });
         started

@@ -126,9 +126,12 @@ async fn open_and_run(
     parent: &Arc<ParentSession>,
     start: ChildStart,
 ) -> Result<AgentReport, ChildRefusal> {
-    let (time, cancel) = (start.time, start.cancel.clone());
-    let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
-    let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
+    let time = start.time;
+    let cancel = start.cancel.clone();
+    let name = start.assignment.name.clone();
+    let task = start.assignment.task.clone();
+    let call_id = start.call_id.clone();
+    let history = Arc::clone(&start.history);
     let (mut session, worktree) = Box::pin(open(parent, start)).await?;
     let out_of_time = Arc::new(OnceLock::new());
     let mut relay = Relay {
@@ -403,10 +406,12 @@ async fn copy(
     let Some(copies) = parent.copies.clone() else {
         return Err("it works in a copy of the project, and this agent makes none".to_owned());
     };
-    let (parent, conversation) = (Arc::clone(parent), conversation.clone());
+    let parent = Arc::clone(parent);
+    let conversation = conversation.clone();
     // git takes locks of its own, and gives up where another holds them.
     let _alone = parent.merging.lock().await;
-    let (config, running) = (parent.config.clone(), Arc::clone(&parent.running));
+    let config = parent.config.clone();
+    let running = Arc::clone(&parent.running);
     let now = parent.clock.now().into();
     let made = spawn_blocking(move || {
         copies.open(&CopyRequest {

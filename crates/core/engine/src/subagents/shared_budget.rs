@@ -263,7 +263,8 @@ mod tests {
     #[tokio::test]
     async fn requests_side_by_side_keep_the_limit() {
         for seed in 0..50_u64 {
-            let (budget, limit) = (SharedBudget::default(), 5.0 + seed as f64 / 3.0);
+            let budget = SharedBudget::default();
+            let limit = 5.0 + seed as f64 / 3.0;
             let agents = (0..6_u64).map(|agent| {
                 let budget = budget.clone();
                 async move {

@@ -47,7 +47,8 @@ fn the_same_agent_twice_runs_under_two_names() {
 
 #[test]
 fn ids_follow_from_the_call_and_differ_by_everything_in_it() {
-    let (one, other) = (ConversationId::new("1"), ConversationId::new("2"));
+    let one = ConversationId::new("1");
+    let other = ConversationId::new("2");
     let reply = |number: u32| {
         format!("{number:08x}-0000-4000-8000-000000000000")
             .parse::<MessageId>()

@@ -31,7 +31,7 @@ async fn another_agent_runs_on_the_base_loop() {
                 .as_str()
                 .unwrap()
                 .to_owned(),
-        )
+        );
     };
     let result = weather::ask(
         &server.base_url(Api::Anthropic),

@@ -104,7 +104,9 @@ async fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let tried = stream::iter(cases).map(|case| {
         let baselines = Arc::clone(&baselines);
         async move {
-            let (kind, phase, detail) = (case.kind, case.phase, case.detail.clone());
+            let kind = case.kind;
+            let phase = case.phase;
+            let detail = case.detail.clone();
             // In a task of its own, so that a panic is one case's and is counted.
             let result = tokio::spawn(async move {
                 match baselines.get(case.recorded) {
@@ -123,7 +125,8 @@ async fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         }
     });
     let mut tried = tried.buffer_unordered(AT_ONCE);
-    let (mut tally, mut failures) = (BTreeMap::<_, u64>::new(), Vec::new());
+    let mut tally = BTreeMap::<_, u64>::new();
+    let mut failures = Vec::new();
     while let Some((kind, phase, result)) = tried.next().await {
         *tally.entry((kind, phase)).or_default() += 1;
         failures.extend(result.err());

@@ -54,7 +54,8 @@ pub fn call_format(
 /// A call as a model of a text protocol writes it; nothing where the API has its own way.
 /// `arguments` is a JSON object.
 pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
-    let (id, signature) = (String::new(), None);
+    let id = String::new();
+    let signature = None;
     let call = ToolCall {
         id,
         name: name.to_owned(),

@@ -54,7 +54,7 @@ impl Decode for TextDecoder {
             ..
         } = self;
         let progress = decoder.event(data, &mut |delta| {
-            pass_on(delta, live.as_mut(), teller, sink)
+            pass_on(delta, live.as_mut(), teller, sink);
         })?;
         match progress {
             ReplyProgress::Going => {}
@@ -71,7 +71,7 @@ impl Decode for TextDecoder {
             ..
         } = self;
         decoder.body(body, &mut |delta| {
-            pass_on(delta, live.as_mut(), teller, sink)
+            pass_on(delta, live.as_mut(), teller, sink);
         })?;
         self.end(sink);
         Ok(())
@@ -89,7 +89,7 @@ impl Decode for TextDecoder {
             match part {
                 // A signature covers the text as it was; what is left of it is another text.
                 Part::Text { text, signature: _ } => {
-                    parser.feed(&text, &mut |event| read.take(event))
+                    parser.feed(&text, &mut |event| read.take(event));
                 }
                 part @ (Part::Thinking(_)
                 | Part::ToolCall(_)
@@ -127,7 +127,7 @@ fn pass_on(
 ) {
     match (delta, parser) {
         (Delta::Text(piece), Some(parser)) => {
-            parser.feed(&piece, &mut |event| teller.tell(event, sink))
+            parser.feed(&piece, &mut |event| teller.tell(event, sink));
         }
         (delta, _) => sink(delta),
     }

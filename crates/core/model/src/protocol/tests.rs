@@ -123,7 +123,8 @@ fn text_goes_out_with_the_piece_it_came_in() {
 #[test]
 fn call_formats() {
     let tools = tools();
-    let (english, chinese) = (PromptLanguage::English, PromptLanguage::Chinese);
+    let english = PromptLanguage::English;
+    let chinese = PromptLanguage::Chinese;
     for (protocol, language, name) in [
         (ToolProtocol::Xml, english, "xml"),
         (ToolProtocol::React, english, "react"),

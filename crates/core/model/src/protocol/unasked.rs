@@ -273,7 +273,8 @@ fn broken<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     }
     let word = |text: &'a str| text.trim().trim_matches(['"', '\'']);
     let (name, rest) = source.strip_prefix('{')?.split_once(',')?;
-    let ((key, name), (arguments, _)) = (name.split_once(':')?, rest.split_once(':')?);
+    let (key, name) = name.split_once(':')?;
+    let (arguments, _) = rest.split_once(':')?;
     let named = ["name", "tool", "tool_name", "function"].contains(&word(key))
         && tools.iter().any(|tool| tool == word(name));
     let given = ["arguments", "parameters", "args", "input"].contains(&word(arguments));

@@ -107,7 +107,8 @@ impl Merger {
         };
         while let Some(Reverse(join)) = self.queue.pop() {
             merged.steps += 1;
-            let (at, len) = (join.at(), join.len());
+            let at = join.at();
+            let len = join.len();
             let left = usize::from(self.starts[at]);
             let right = self.starts.get(at + left).copied().map_or(0, usize::from);
             if left == 0 || right == 0 || left + right != len {
@@ -149,7 +150,8 @@ pub(super) fn short(piece: &[u8]) -> u32 {
         *rank = table::rank(pair).unwrap_or(NONE);
     }
     while tokens > 1 {
-        let (mut at, mut lowest) = (0, NONE);
+        let mut at = 0;
+        let mut lowest = NONE;
         for (index, &rank) in ranks[..tokens - 1].iter().enumerate() {
             if rank < lowest {
                 (at, lowest) = (index, rank);

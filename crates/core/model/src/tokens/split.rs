@@ -128,7 +128,9 @@ fn punctuation(text: &str) -> Option<usize> {
 /// The last three alternatives: up to the last line break of the white space; else all of it but
 /// the last character, which goes with what follows; else all of it.
 fn space(text: &str) -> usize {
-    let (mut at, mut last, mut newline) = (0, 0, None);
+    let mut at = 0;
+    let mut last = 0;
+    let mut newline = None;
     while let Some((class, after)) = step(text, at)
         && class & (SPACE | NEWLINE) != 0
     {

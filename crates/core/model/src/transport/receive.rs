@@ -123,7 +123,8 @@ impl HttpTransport {
     /// The bytes of a body. The first may take as long as a first byte may, the others as long as a
     /// pause may; a comment that only keeps the connection alive counts here.
     fn limited(&self, response: Response) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
-        let (first, idle) = (self.first_byte, self.idle);
+        let first = self.first_byte;
+        let idle = self.idle;
         let state = (response.bytes_stream(), first, 0_usize);
         stream::unfold(Some(state), move |state| async move {
             let (mut chunks, limit, read) = state?;

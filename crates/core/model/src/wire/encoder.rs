@@ -109,7 +109,8 @@ impl Encoder {
 
     /// The wire form of a message, made only if it was not sent before.
     fn fragment(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
-        let (message, settings) = (&entry.message, &self.settings);
+        let message = &entry.message;
+        let settings = &self.settings;
         let protocol = settings.spec.tool_protocol;
         self.fragments.get((entry.hash, mark, in_frame), || {
             if in_frame {

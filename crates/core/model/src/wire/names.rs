@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(tool_name("functions.read file"), "functions_read_file");
         assert_eq!(tool_name(""), "unknown_tool");
         assert_eq!(tool_name(&"世".repeat(99)).len(), 64);
-        let (one, two) = (plain_id("a.b", 64), plain_id("a:b", 64));
+        let one = plain_id("a.b", 64);
+        let two = plain_id("a:b", 64);
         assert_ne!(one, two);
         assert!(one.chars().all(is_plain) && one.len() <= 40, "{one}");
         assert_eq!(plain_id("a.b", 64), one);

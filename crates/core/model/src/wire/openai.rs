@@ -89,10 +89,8 @@ pub(super) fn usage(
     output: Option<u64>,
     written: Option<OutputTokenDetails>,
 ) -> Usage {
-    let (cached_input, cache_write) = (
-        details.cached_tokens.unwrap_or(0),
-        details.cache_write_tokens.unwrap_or(0),
-    );
+    let cached_input = details.cached_tokens.unwrap_or(0);
+    let cache_write = details.cache_write_tokens.unwrap_or(0);
     Usage {
         input: input
             .unwrap_or(0)

@@ -51,7 +51,8 @@ async fn cancelled_at_once(phase: &str, scheme: &str, answer: Option<&'static st
         ..RetryConfig::default()
     };
     let mut client = client_of(provider(Api::OpenaiChat, &url), retry);
-    let (cancel, request) = (CancellationToken::new(), hello());
+    let cancel = CancellationToken::new();
+    let request = hello();
     let (tell, mut told) = mpsc::unbounded_channel::<Delta>();
     let mut sink = move |delta| drop(tell.send(delta));
     let mut asking = pin!(client.stream(&request, &cancel, &mut sink));

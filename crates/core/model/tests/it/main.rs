@@ -148,7 +148,7 @@ async fn ask(client: &mut Client, request: &Request) -> (Vec<Delta>, Result<Repl
     let mut deltas = Vec::new();
     let reply = client
         .stream(request, &CancellationToken::new(), &mut |delta| {
-            deltas.push(delta)
+            deltas.push(delta);
         })
         .await;
     (deltas, reply)

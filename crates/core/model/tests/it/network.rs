@@ -66,7 +66,8 @@ async fn start(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             shared.connections.fetch_add(1, Ordering::AcqRel);
-            let (seen, acceptor) = (Arc::clone(&shared), acceptor.clone());
+            let seen = Arc::clone(&shared);
+            let acceptor = acceptor.clone();
             tokio::spawn(async move {
                 match acceptor {
                     None => serve(stream, "http/1.1", wrapped, seen).await,

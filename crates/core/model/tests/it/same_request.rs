@@ -274,10 +274,8 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
                 }
                 parts.push(Part::text(TEXTS[*words]));
                 for index in 0..*count {
-                    let (id, name) = (
-                        format!("{}{number}{index}", IDS[number % IDS.len()]),
-                        NAMES[index % 3],
-                    );
+                    let id = format!("{}{number}{index}", IDS[number % IDS.len()]);
+                    let name = NAMES[index % 3];
                     made.push((id.clone(), name));
                     let arguments = ARGUMENTS[(number + index) % ARGUMENTS.len()].into();
                     parts.push(Part::ToolCall(ToolCall {
@@ -422,7 +420,9 @@ proptest! {
         breakpoints in prop_oneof![Just(CacheKind::Automatic), Just(CacheKind::OpenaiBreakpoints)],
     ) {
         let history = conversation(&steps, ends_with_input);
-        let (documents, reminders, tools) = (documents(document_kinds), reminders(reminder_kinds), tools());
+        let documents = documents(document_kinds);
+        let reminders = reminders(reminder_kinds);
+        let tools = tools();
         let input = SystemInput { tools: &tools.specs, ..SystemInput::default() };
         let system = system_entry(render_system(&input).unwrap(), &Quarter);
         let layered = PLACES.map(|place| (place, View::Layered));
@@ -471,7 +471,8 @@ fn a_failure_without_words_is_accepted() {
     .map(|message| Entry::new(message, &Quarter))
     .into();
     let system = system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter);
-    let (policy, tools) = (Policy::default(), tools());
+    let policy = Policy::default();
+    let tools = tools();
     Rig::new(CacheKind::Automatic).send("a failure without words", |model| {
         assemble(&Snapshot::new(
             model, &policy, &system, &tools, &history, &Quarter,

@@ -231,7 +231,8 @@ fn recorded_conversations_render_everywhere() {
             for place in PLACES {
                 let what = format!("{id}, {end} messages, {place}");
                 let build = |view: View| {
-                    let (what, replay) = (&what, &replay);
+                    let what = &what;
+                    let replay = &replay;
                     move |model: &ModelSpec| {
                         replay
                             .request(end, place, view, model)

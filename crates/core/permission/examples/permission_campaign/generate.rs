@@ -177,11 +177,9 @@ fn command(random: &mut Random, depth: usize) -> String {
 }
 
 fn compound(random: &mut Random, depth: usize) -> String {
-    let (one, two, three) = (
-        script(random, depth),
-        script(random, depth),
-        script(random, depth),
-    );
+    let one = script(random, depth);
+    let two = script(random, depth);
+    let three = script(random, depth);
     let text = match random.below(14) {
         0 => format!("( {one} )"),
         1 => format!("{{ {one}; }}"),

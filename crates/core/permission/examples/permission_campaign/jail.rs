@@ -52,7 +52,8 @@ impl Jail {
         let jail = Self {
             folder: TempDir::with_prefix("haft-permissions-")?,
         };
-        let (top, project) = (jail.top(), jail.project());
+        let top = jail.top();
+        let project = jail.project();
         for folder in [
             "bin",
             "home",
@@ -144,7 +145,8 @@ impl Jail {
     }
 
     pub(crate) fn workspace(&self) -> Workspace {
-        let (top, root) = (self.top(), self.project());
+        let top = self.top();
+        let root = self.project();
         Workspace {
             cwd: root.clone(),
             root,

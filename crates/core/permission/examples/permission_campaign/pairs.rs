@@ -29,7 +29,8 @@ const NAMES: [&str; 16] = [
 pub(crate) fn disagreements(random: &mut Random, pairs: u64) -> u64 {
     let mut wrong = 0;
     for _ in 0..pairs {
-        let (one, other) = (path(random), path(random));
+        let one = path(random);
+        let other = path(random);
         let joined = |front: &str, back: &str| format!("{}{back}", front.trim_end_matches('/'));
         // Most pairs share a beginning: unrelated ones are all alike.
         let (path, root) = match random.below(5) {
@@ -76,6 +77,7 @@ fn lies_in(path: &str, root: &str) -> bool {
     fn parts(text: &str) -> Vec<&str> {
         text.split('/').filter(|part| !part.is_empty()).collect()
     }
-    let (path, root) = (parts(path), parts(root));
+    let path = parts(path);
+    let root = parts(root);
     path.len() >= root.len() && path.iter().zip(&root).all(|(one, other)| one == other)
 }

@@ -11,9 +11,10 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
         risks.push(Risk {
             at: RiskPosition::Word(at),
             what: WRITES,
-        })
+        });
     };
-    let (mut at, mut has_program) = (1, false);
+    let mut at = 1;
+    let mut has_program = false;
     while let Some(word) = words.get(at) {
         match word.literal() {
             Some("--") if !has_program => {}

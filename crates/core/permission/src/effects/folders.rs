@@ -94,7 +94,7 @@ fn tidied(path: &Path) -> PathBuf {
                 tidy.pop();
             }
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
-                tidy.push(component)
+                tidy.push(component);
             }
         }
     }

@@ -23,9 +23,10 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
         risks.push(Risk {
             at: RiskPosition::Word(at),
             what: WRITES,
-        })
+        });
     };
-    let (mut at, mut has_script) = (1, false);
+    let mut at = 1;
+    let mut has_script = false;
     while let Some(word) = words.get(at) {
         let text = match word.literal() {
             Some(text) if text.len() > 1 && text.starts_with('-') => text,

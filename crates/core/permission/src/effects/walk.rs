@@ -78,7 +78,8 @@ impl<'a> Walk<'a> {
         start: WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> WorkingFolders {
-        let (mut all, mut success) = (start.clone(), start);
+        let mut all = start.clone();
+        let mut success = start;
         for item in &script.items {
             let here = match item.operator {
                 ListOperator::And => success.clone(),

@@ -227,7 +227,7 @@ impl LineJudge<'_> {
             forms.extend(effects::resolve(folders, path).unwrap_or_default());
             match folders {
                 WorkingFolders::Known(places) => {
-                    forms.extend(places.iter().map(|place| place.join(path)))
+                    forms.extend(places.iter().map(|place| place.join(path)));
                 }
                 WorkingFolders::Unknown => forms.push(self.workspace.root.join(path)),
             }

@@ -36,7 +36,8 @@ struct Fixture {
 fn every_line_of_the_fixture_comes_to_what_it_says() {
     let fixture: Fixture = toml::from_str(include_str!("../fixtures/commands.toml")).unwrap();
     let project = Project::new();
-    let (mut lines, mut wrong) = (0, Vec::new());
+    let mut lines = 0;
+    let mut wrong = Vec::new();
     for group in &fixture.group {
         let permissions = permissions(group.mode, &group.allow, &group.ask, &group.deny);
         let expected = [
@@ -75,10 +76,8 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
 fn every_verdict_of_the_fixture_stays_as_it_is() {
     let fixture: Fixture = toml::from_str(include_str!("../fixtures/commands.toml")).unwrap();
     let project = Project::new();
-    let (root, top) = (
-        project.root().to_str().unwrap(),
-        project.root().parent().unwrap().to_str().unwrap(),
-    );
+    let root = project.root().to_str().unwrap();
+    let top = project.root().parent().unwrap().to_str().unwrap();
     let mut text = String::new();
     for group in &fixture.group {
         let _ = writeln!(text, "\n# {}", group.name);

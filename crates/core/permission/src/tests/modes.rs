@@ -144,7 +144,8 @@ fn files_that_steer_later_runs_are_asked() {
                 ".envrc",
             ] {
                 let intent = Intent::Files(vec![FileUse::Write(path.to_owned())]);
-                let (tool, access) = ("write_to_file", Access::Write);
+                let tool = "write_to_file";
+                let access = Access::Write;
                 let call = PermissionRequest {
                     tool,
                     access,
@@ -454,7 +455,8 @@ fn what_is_nested_is_looked_at_once_for_each_level() {
         "watch ",
         "find . -exec ls \\; -exec ",
     ] {
-        let (half, whole) = (work(wrapper, 1_000), work(wrapper, 2_000));
+        let half = work(wrapper, 1_000);
+        let whole = work(wrapper, 2_000);
         assert!(
             whole <= half * 2 + 1_000,
             "{wrapper}: {half} and then {whole}"

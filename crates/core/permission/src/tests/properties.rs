@@ -139,10 +139,8 @@ fn a_projects_rules_never_loosen() {
         let file = config(&allow, &ask, &deny);
         let mut after = before.clone();
         after.rules = PermissionRules::tightened_by(&before.rules, &file, None).unwrap();
-        let (then, now) = (
-            before.decide(&PermissionRequest::command(&line), &project.workspace),
-            after.decide(&PermissionRequest::command(&line), &project.workspace),
-        );
+        let then = before.decide(&PermissionRequest::command(&line), &project.workspace);
+        let now = after.decide(&PermissionRequest::command(&line), &project.workspace);
         prop_assert!(
             now.decision >= then.decision,
             "{line:?}: {} became {}",

@@ -65,7 +65,8 @@ fn the_table_can_be_read() {
 
 #[test]
 fn reading_commands_are_allowed_and_nothing_else() {
-    let (project, lines) = (project(), lines());
+    let project = project();
+    let lines = lines();
     for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits] {
         let permissions = confined(mode);
         let other_than = |wanted: Decision, lines: &[String]| -> Vec<String> {
@@ -97,7 +98,8 @@ fn reading_commands_are_allowed_and_nothing_else() {
 /// doubts.
 #[test]
 fn they_hold_only_where_the_sandbox_does() {
-    let (project, lines) = (project(), lines());
+    let project = project();
+    let lines = lines();
     let config = PermissionsConfig {
         reading_commands: false,
         ..PermissionsConfig::default()
@@ -162,7 +164,8 @@ fn they_hold_only_where_the_sandbox_does() {
 
 #[test]
 fn git_is_left_out_of_a_folder_that_is_not_trusted() {
-    let (project, lines) = (project(), lines());
+    let project = project();
+    let lines = lines();
     let trusting = confined(PermissionMode::Ask);
     let permissions = Permissions {
         rules: trusting.rules.clone().for_untrusted(),

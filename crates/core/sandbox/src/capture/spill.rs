@@ -105,7 +105,7 @@ impl Spill {
                         bytes: 0,
                         stays,
                     },
-                )
+                );
             }
             Err(error) => return self.fail(path, &error),
         }

@@ -174,7 +174,8 @@ impl SandboxPolicy {
     /// Reads what [`SandboxPolicy::fields`] wrote.
     pub(crate) fn parse<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
-        let (kind, socket) = (fields.next()?, path(fields.next()?));
+        let kind = fields.next()?;
+        let socket = path(fields.next()?);
         let network = match kind {
             b"none" => Network::None,
             b"through" => Network::Through(socket),
@@ -182,14 +183,19 @@ impl SandboxPolicy {
             _ => return None,
         };
         let home = Some(path(fields.next()?)).filter(|home| !home.as_os_str().is_empty());
-        let (tmp, notes) = (path(fields.next()?), path(fields.next()?));
+        let tmp = path(fields.next()?);
+        let notes = path(fields.next()?);
         let mut list = || {
             let count: usize = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
             let list: Vec<_> = fields.by_ref().take(count).map(path).collect();
             (list.len() == count).then_some(list)
         };
-        let (projects, writable, protected) = (list()?, list()?, list()?);
-        let (repositories, hidden, readable) = (list()?, list()?, list()?);
+        let projects = list()?;
+        let writable = list()?;
+        let protected = list()?;
+        let repositories = list()?;
+        let hidden = list()?;
+        let readable = list()?;
         Some(Self {
             projects,
             writable,

@@ -15,10 +15,8 @@ pub(super) fn find(places: &str, projects: &[&Path]) -> Option<PathBuf> {
         .collect();
     let places = std::env::split_paths(places).filter(|place| place.is_absolute());
     places.chain(USUAL.map(PathBuf::from)).find_map(|place| {
-        let (place, program) = (
-            place.canonicalize().ok()?,
-            place.join("git").canonicalize().ok()?,
-        );
+        let program = place.join("git").canonicalize().ok()?;
+        let place = place.canonicalize().ok()?;
         let own = |path: &Path| {
             projects.iter().any(|project| path.starts_with(project))
                 || path

@@ -65,7 +65,8 @@ impl Git {
         haft_files::create_folder(scratch).map_err(at)?;
         let scratch = scratch.canonicalize().map_err(at)?;
         let view = haft_files::temporary_folder(&scratch, "view-").map_err(at)?;
-        let (tree, index) = (real.top.clone(), real.dir.join("index"));
+        let tree = real.top.clone();
+        let index = real.dir.join("index");
         let git = Self {
             program,
             real: Arc::new(real),
@@ -255,7 +256,9 @@ impl Git {
             ),
         ];
         let arguments = arguments.into_iter().map(Into::into).collect();
-        let (cwd, readable, writable) = (text(&self.tree)?, self.readable(), self.writable.clone());
+        let cwd = text(&self.tree)?;
+        let readable = self.readable();
+        let writable = self.writable.clone();
         self.program.run(&GitCall {
             cwd,
             arguments,
@@ -281,7 +284,8 @@ impl Git {
     fn configuration(&self) -> Result<BTreeMap<String, String>, GitError> {
         let environment = vec![("GIT_DIR", text(&self.real.dir)?.to_owned())];
         let arguments = ["config", "--list", "-z"].map(OsString::from).to_vec();
-        let (cwd, readable) = (text(&self.real.top)?, self.readable());
+        let cwd = text(&self.real.top)?;
+        let readable = self.readable();
         let printed = self.program.run(&GitCall {
             cwd,
             arguments,
@@ -328,7 +332,8 @@ impl Git {
     }
 
     fn fill(&self, settings: &str) -> io::Result<()> {
-        let (view, real) = (self.view.path(), &self.real);
+        let view = self.view.path();
+        let real = &self.real;
         haft_files::create_new(&view.join("config"))?.write_all(settings.as_bytes())?;
         haft_files::create_new(&view.join("HEAD"))?.write_all(&fs::read(real.dir.join("HEAD"))?)?;
         for name in SHARED.iter().filter(|name| real.common.join(name).exists()) {

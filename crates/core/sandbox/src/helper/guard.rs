@@ -73,7 +73,8 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
 
 /// What has to be known and done outside before a command can be confined.
 fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
-    let (mut covers, mut sockets) = (PlacedCovers::default(), Vec::new());
+    let mut covers = PlacedCovers::default();
+    let mut sockets = Vec::new();
     if let Some(ConfinementSpec {
         method: ConfinementMethod::Namespace,
         policy,
@@ -134,10 +135,8 @@ fn watch(
 /// The ways to keep descendants together, best first. For a command that is not confined the last
 /// works everywhere; one that is has no way but those that confine it.
 fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
-    let (none, pids) = (
-        UnshareFlags::empty(),
-        UnshareFlags::NEWPID | UnshareFlags::NEWNS,
-    );
+    let none = UnshareFlags::empty();
+    let pids = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
     if let Some(ConfinementSpec {
         method: ConfinementMethod::Namespace,
         policy,

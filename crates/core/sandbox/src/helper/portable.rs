@@ -102,7 +102,8 @@ fn in_session(leader: Pid) -> Option<Vec<Pid>> {
     let process = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let mut id = || Pid::from_raw(words.next()?.parse().ok()?);
-        let (pid, parent) = (id()?, id()?);
+        let pid = id()?;
+        let parent = id()?;
         (!words.next()?.starts_with('Z')).then_some((pid, parent))
     };
     let processes: Vec<_> = listed.lines().filter_map(process).collect();

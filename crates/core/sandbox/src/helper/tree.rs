@@ -49,7 +49,8 @@ fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
 /// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns
 /// when none is left or those that are cannot be ended.
 pub(super) fn end_all(root: Pid) -> RemainingChildren {
-    let (mut pause, mut hopeless) = (Duration::from_millis(1), 0);
+    let mut pause = Duration::from_millis(1);
+    let mut hopeless = 0;
     while reap() == RemainingChildren::Left {
         let killed = stop_all(root, None)
             .into_iter()

@@ -207,7 +207,8 @@ fn check_host_header(
     port: u16,
 ) -> Result<(), ProxyRefusal> {
     let mut named = values(headers, "host");
-    let (first, further) = (named.next(), named.next());
+    let first = named.next();
+    let further = named.next();
     if further.is_some() {
         return Err(ProxyRefusal::bad("the request has two `Host` headers"));
     }

@@ -183,7 +183,8 @@ fn a_file_that_a_command_made_in_its_own_tmp_is_not_hidden() {
 #[test]
 fn hidden_paths_are_found_in_every_form_of_a_line() {
     let world = World::new();
-    let (tool, spaced) = (world.path("bin/tool"), world.path("with space/tool"));
+    let tool = world.path("bin/tool");
+    let spaced = world.path("with space/tool");
     let folder = world.tmp.path().display().to_string();
     let home = [variable("HOME", world.tmp.path())];
     let search = [variable("PATH", world.path("bin"))];
@@ -214,7 +215,8 @@ fn hidden_paths_are_found_in_every_form_of_a_line() {
 #[test]
 fn hidden_paths_are_found_in_what_programs_print() {
     let world = World::new();
-    let (tool, spaced) = (world.path("bin/tool"), world.path("with space/tool"));
+    let tool = world.path("bin/tool");
+    let spaced = world.path("with space/tool");
     let none = CommandPaths {
         texts: &[],
         cwd: Path::new("/"),

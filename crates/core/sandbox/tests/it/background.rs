@@ -52,7 +52,7 @@ fn its_output_can_be_read_while_it_runs() {
             move || {
                 wait_until("file", || {
                     std::fs::read(&file).is_ok_and(|bytes| bytes == b"begun\n")
-                })
+                });
             }
         })
         .await
@@ -111,7 +111,8 @@ fn one_that_cannot_start_says_why() {
 fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
     let folder = TempDir::new().unwrap();
     block_on(async {
-        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
+        let live = LiveCommand::default();
+        let cancel = CancellationToken::new();
         // Its parent holds the other side and never types.
         let program =
             "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)";

@@ -24,14 +24,18 @@ struct Server {
 
 impl Server {
     fn answering(answer: impl Into<Vec<u8>>) -> Self {
-        let (listener, answer) = (TcpListener::bind("127.0.0.1:0").unwrap(), answer.into());
-        let (address, seen) = (listener.local_addr().unwrap(), Arc::new(Mutex::default()));
-        let (notes, accepted) = (Arc::clone(&seen), Arc::new(AtomicUsize::new(0)));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let answer = answer.into();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Mutex::default());
+        let notes = Arc::clone(&seen);
+        let accepted = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&accepted);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
-                let (answer, notes) = (answer.clone(), Arc::clone(&notes));
+                let answer = answer.clone();
+                let notes = Arc::clone(&notes);
                 std::thread::spawn(move || converse(&client, &answer, &notes));
             }
         });
@@ -60,7 +64,8 @@ impl Server {
 
 /// Reads a head and the body it announces, notes both and whatever more is there, and answers.
 fn converse(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
-    let (mut text, mut piece) = (Vec::new(), [0; 1024]);
+    let mut text = Vec::new();
+    let mut piece = [0; 1024];
     let whole = |text: &[u8]| {
         let text = String::from_utf8_lossy(text).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {

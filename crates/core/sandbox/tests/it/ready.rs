@@ -41,11 +41,9 @@ fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
         // The parent of the keeper, which is the command's parent.
         let command = shell("cut -d ' ' -f 4 /proc/$PPID/stat", folder.path());
         let run = async || {
-            let (capture, cancel, live) = (
-                Capture::default(),
-                CancellationToken::new(),
-                LiveCommand::default(),
-            );
+            let capture = Capture::default();
+            let cancel = CancellationToken::new();
+            let live = LiveCommand::default();
             let finished = supervisor
                 .run_watched(&command, &capture, &cancel, &live)
                 .await

@@ -47,7 +47,8 @@ fn stand_in() {
     if let Ok(millis) = std::env::var(TIMEOUT) {
         command = command.timeout(Duration::from_millis(millis.parse().unwrap()));
     }
-    let (supervisor, capture) = (supervisor(way), Capture::default());
+    let supervisor = supervisor(way);
+    let capture = Capture::default();
     let told_to_stop = async {
         while !folder.join("stop").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;

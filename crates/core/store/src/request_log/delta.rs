@@ -203,7 +203,8 @@ impl RequestDelta {
                 .all(|relabel| relabel.index < self.kept)
             && self.boundaries.iter().all(|&index| index < self.segments);
         if !fits {
-            let (before, added) = (list.len(), self.added.len());
+            let before = list.len();
+            let added = self.added.len();
             return Err(DeltaMisfit {
                 kept: self.kept,
                 before,

@@ -165,7 +165,8 @@ fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippe
         .iter()
         .filter(|place| place.start >= from && place.end <= to)
     {
-        let (start, end) = (place.start - from + shift, place.end - from + shift);
+        let start = place.start - from + shift;
+        let end = place.end - from + shift;
         match highlights.last_mut() {
             Some(last) if start < last.1 => last.1 = last.1.max(end),
             Some(_) | None => highlights.push((start, end)),

@@ -26,7 +26,8 @@ pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
 /// that follow each other still do.
 pub fn terms(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MOST)];
-    let (mut all, mut parts) = (String::with_capacity(text.len()), String::new());
+    let mut all = String::with_capacity(text.len());
+    let mut parts = String::new();
     for run in STYLE.runs(text) {
         for term in run_terms(&run) {
             all.push_str(&term);

@@ -87,11 +87,13 @@ fn is_kept(database: &Path, log: &Path) -> io::Result<bool> {
 }
 
 fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
-    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    let mut one = File::open(one)?;
+    let mut other = File::open(other)?;
     if one.metadata()?.len() != other.metadata()?.len() {
         return Ok(false);
     }
-    let (mut left, mut right) = (Vec::new(), Vec::new());
+    let mut left = Vec::new();
+    let mut right = Vec::new();
     one.read_to_end(&mut left)?;
     other.read_to_end(&mut right)?;
     Ok(left == right)

@@ -131,7 +131,8 @@ impl Backups {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.failed("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
-        let (made_at, seen) = (self.clock.now(), self.seen());
+        let made_at = self.clock.now();
+        let seen = self.seen();
         let unfinished = self.folder.join("unfinished");
         // A killed process may have left one.
         remove_database(&unfinished)

@@ -285,7 +285,8 @@ struct New {
 }
 
 fn read_new(row: &rusqlite::Row<'_>) -> Result<New, SqliteFailure> {
-    let (key, hash) = (row.get(0)?, ContentHash(row.get(1)?));
+    let key = row.get(0)?;
+    let hash = ContentHash(row.get(1)?);
     Ok(New {
         key,
         hash,
@@ -332,7 +333,8 @@ fn hit(
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let (conversation, key) = (rows::listed(row)?, row.get(6)?);
+    let conversation = rows::listed(row)?;
+    let key = row.get(6)?;
     let message = lineage::messages(
         conversations,
         (key, &conversation.id),
@@ -359,7 +361,8 @@ fn named(
     while let Some(row) = rows.next()?
         && hits.len() < limit
     {
-        let (name, description) = (rows::text(row, 1)?, rows::text(row, 6)?);
+        let name = rows::text(row, 1)?;
+        let description = rows::text(row, 6)?;
         if let Some(snippet) = name_snippet(name, description, items) {
             hits.push(SearchHit {
                 conversation: rows::listed(row)?,

@@ -116,7 +116,8 @@ impl SqliteLocks {
             match self.try_take(conversation, now)? {
                 Tried::Taken(right) => {
                     self.held().insert(conversation.clone());
-                    let (locks, conversation) = (Arc::clone(self), conversation.clone());
+                    let locks = Arc::clone(self);
+                    let conversation = conversation.clone();
                     return Ok(KeptWriteLock {
                         locks,
                         conversation,

@@ -148,7 +148,8 @@ pub(crate) async fn what_is_shared_keeps_its_ids_for_itself(store: &dyn Store) {
 
 pub(crate) async fn neither_side_of_a_fork_sees_the_others_revisions(store: &dyn Store) {
     five(store).await;
-    let (a, b) = (conversation("a"), conversation("b"));
+    let a = conversation("a");
+    let b = conversation("b");
     store
         .update(&a, id(1), saying("1 before the fork"))
         .await
@@ -181,7 +182,8 @@ pub(crate) async fn neither_side_of_a_fork_sees_the_others_revisions(store: &dyn
 
 pub(crate) async fn a_fork_takes_facts_and_states_of_that_moment(store: &dyn Store) {
     five(store).await;
-    let (a, b) = (conversation("a"), conversation("b"));
+    let a = conversation("a");
+    let b = conversation("b");
     let begun = |n| Fact::ToolStarted {
         message_id: id(n),
         call_id: format!("call {n}"),

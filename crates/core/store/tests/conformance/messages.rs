@@ -10,7 +10,8 @@ use crate::{Fact, NewConversation, PageEnd, Revision, Store, StoreError};
 pub(crate) async fn messages_keep_their_order_and_move_the_updated_time(store: &dyn Store) {
     create(store, "a", "p").await;
     create(store, "b", "p").await;
-    let (a, b) = (conversation("a"), conversation("b"));
+    let a = conversation("a");
+    let b = conversation("b");
     // Ids and times say nothing about the order.
     let messages: Vec<_> = [9, 3, 7, 1].map(|n| user(n, &n.to_string())).into();
     for message in &messages {

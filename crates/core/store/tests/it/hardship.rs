@@ -26,7 +26,7 @@ async fn child() {
     let mut tell = |line: String| {
         writeln!(out, "\n{line}")
             .and_then(|()| out.flush())
-            .unwrap()
+            .unwrap();
     };
     let store = match SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new())
     {

@@ -45,7 +45,8 @@ fn assert_held_by(error: &StoreError, pid: u32) {
 #[tokio::test]
 async fn nobody_else_writes_while_one_has_the_right() {
     let place = place_with_a().await;
-    let (one, other) = (place.open_impatient(), place.open_impatient());
+    let one = place.open_impatient();
+    let other = place.open_impatient();
     let a = conversation("a");
     let lock = one.lock(&a).await.unwrap();
     one.append(&a, &user(1, "its own")).await.unwrap();
@@ -77,7 +78,8 @@ async fn who_waits_gets_the_right_when_it_is_given_back() {
     let place = place_with_a().await;
     let config = StoreConfig::default();
     let open = || SqliteStore::open(&place.path(), &config, TickingClock::new()).unwrap();
-    let (one, other) = (open(), open());
+    let one = open();
+    let other = open();
     let a = conversation("a");
     let lock = one.lock(&a).await.unwrap();
     let waiting = tokio::spawn(async move {

@@ -33,7 +33,8 @@ async fn after_a_restart_and_beside_another_writer_requests_are_still_difference
         // Nobody waits: dropping the store does.
         drop(store.log_request(&a, requests[0].clone()));
     }
-    let (store, other) = (place.open(), place.open());
+    let store = place.open();
+    let other = place.open();
     assert_eq!(store.log_request(&a, requests[1].clone()).await.unwrap(), 2);
     assert_eq!(other.log_request(&a, requests[2].clone()).await.unwrap(), 3);
     assert_eq!(store.log_request(&a, requests[3].clone()).await.unwrap(), 4);
@@ -83,7 +84,8 @@ async fn the_log_grows_with_what_is_new_only() {
 #[tokio::test]
 async fn a_changed_message_row_is_noticed() {
     let place = Place::new();
-    let (a, message) = (conversation("a"), user(1, "what was sent"));
+    let a = conversation("a");
+    let message = user(1, "what was sent");
     let store = place.open();
     store
         .create(NewConversation::new(a.clone(), "p"))

@@ -66,7 +66,8 @@ fn what_carries_an_address_is_no_more_public_than_it() {
         for inside in [first, last] {
             let inside: Ipv4Addr = inside.parse().unwrap();
             let [a, b, c, d] = inside.octets();
-            let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            let high = u16::from_be_bytes([a, b]);
+            let low = u16::from_be_bytes([c, d]);
             let mapped = inside.to_ipv6_mapped();
             let compatible = Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low);
             let translated = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low);

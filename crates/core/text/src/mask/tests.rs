@@ -119,7 +119,8 @@ proptest! {
 
     #[test]
     fn two_secrets_side_by_side_are_both_found(one in 0..SHAPES.len(), other in 0..SHAPES.len(), between in "[ \n\"',;]{1,3}") {
-        let (one, other) = (made(&SHAPES[one]), made(&SHAPES[other]));
+        let one = made(&SHAPES[one]);
+        let other = made(&SHAPES[other]);
         let text = format!("{one}{between}{other}");
         let masked = Masker::default().mask(&text).into_owned();
         prop_assert!(!masked.contains(&one) && !masked.contains(&other), "{masked}");

@@ -13,7 +13,8 @@ fn lies_in(path: &str, root: &str) -> bool {
     fn parts(text: &str) -> Vec<&str> {
         text.split('/').filter(|part| !part.is_empty()).collect()
     }
-    let (path, root) = (parts(path), parts(root));
+    let path = parts(path);
+    let root = parts(root);
     path.len() >= root.len() && path.iter().zip(&root).all(|(one, other)| one == other)
 }
 

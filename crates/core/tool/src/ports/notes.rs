@@ -27,7 +27,8 @@ impl Note {
 
     /// Whether the note is on this path, on a folder above it or on something below it.
     pub fn concerns(&self, path: &str) -> bool {
-        let (own, path) = (Path::new(&self.path), Path::new(path));
+        let own = Path::new(&self.path);
+        let path = Path::new(path);
         let everything = |path: &Path| path == Path::new(".");
         everything(own) || everything(path) || path.starts_with(own) || own.starts_with(path)
     }

@@ -270,10 +270,8 @@ fn offered(choice: &[&str], protocol: ToolProtocol) -> (Registry, Vec<String>, V
     registry.select(&choice, &BTreeMap::new()).unwrap();
     let names =
         |tools: Vec<&Arc<dyn Tool>>| tools.iter().map(|tool| tool.spec().name.clone()).collect();
-    let (offered, deferred) = (
-        names(registry.offered().collect()),
-        names(registry.deferred().collect()),
-    );
+    let offered = names(registry.offered().collect());
+    let deferred = names(registry.deferred().collect());
     (registry, offered, deferred)
 }
 

@@ -8,7 +8,8 @@ pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 
     if terms.is_empty() {
         return 1;
     }
-    let (name, about) = (tool.name.to_lowercase(), tool.description.to_lowercase());
+    let name = tool.name.to_lowercase();
+    let about = tool.description.to_lowercase();
     let source = source.to_lowercase();
     let keys: Vec<String> = tool
         .parameters

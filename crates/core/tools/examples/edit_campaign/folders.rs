@@ -15,7 +15,8 @@ use crate::testing::Bench;
 use crate::{Caller, Findings};
 
 pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
-    let (caller, mut findings) = (Caller::new(), Findings::default());
+    let caller = Caller::new();
+    let mut findings = Findings::default();
     let bench = Bench::new();
     let outside = bench.workspace().root.with_file_name("outside");
     // The same files inside and outside: only the way there tells them apart.
@@ -30,7 +31,8 @@ pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (folder, link) = (bench.path("folder"), bench.path("link"));
+            let folder = bench.path("folder");
+            let link = bench.path("link");
             while !over.load(Ordering::Relaxed) {
                 renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
                 thread::yield_now();
@@ -84,10 +86,8 @@ fn look(folder: &Path) -> Vec<(String, String)> {
 fn call(random: &mut Random, case: u64) -> (&'static str, Value) {
     let path = *random.one_of(&["folder/file", "folder/deep/file"]).unwrap();
     let number = random.below(3);
-    let (old, new) = (
-        format!("mark {number}"),
-        format!("mark {}", (number + 1) % 3),
-    );
+    let old = format!("mark {number}");
+    let new = format!("mark {}", (number + 1) % 3);
     match random.below(6) {
         0 => (
             "write_to_file",

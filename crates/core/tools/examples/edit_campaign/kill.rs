@@ -257,7 +257,9 @@ impl Place {
 
     /// Before recovering: every file is old or new, or not there where that is one of both.
     fn check_whole(&self) -> Result<(), String> {
-        let (old, new, now) = (Self::old(), self.new_tree(), self.tree());
+        let old = Self::old();
+        let new = self.new_tree();
+        let now = self.tree();
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names {
             let here = now.get(name);
@@ -341,7 +343,8 @@ fn stop(victim: &mut Child, why: &str) -> String {
 /// The process that is killed: says that it is ready, waits until someone traces it, and does its
 /// part.
 pub(crate) fn victim(scenario: &str, base: &Path) -> ExitCode {
-    let (caller, bench) = (Caller::new(), Bench::at(base));
+    let caller = Caller::new();
+    let bench = Bench::at(base);
     let mut line = String::new();
     let _ = std::io::stdout().write_all(b"\n");
     let _ = std::io::stdout().flush();

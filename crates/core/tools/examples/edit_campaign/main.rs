@@ -111,13 +111,11 @@ impl Caller {
 }
 
 fn arguments(mut given: impl Iterator<Item = String>) -> Result<(String, Setup), String> {
-    let (mut name, mut setup) = (
-        None,
-        Setup {
-            count: None,
-            seed: 1,
-        },
-    );
+    let mut name = None;
+    let mut setup = Setup {
+        count: None,
+        seed: 1,
+    };
     while let Some(argument) = given.next() {
         let mut number = || {
             let value = given

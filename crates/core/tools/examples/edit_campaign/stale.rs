@@ -15,7 +15,8 @@ use crate::{Caller, Findings};
 const WAYS: [&str; 3] = ["written in place", "renamed over", "cut and written"];
 
 pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
-    let (caller, mut findings) = (Caller::new(), Findings::default());
+    let caller = Caller::new();
+    let mut findings = Findings::default();
     for case in 0..count {
         findings.take(try_one(&caller, random).map_err(|what| format!("case {case}: {what}")));
     }
@@ -28,7 +29,8 @@ fn try_one(caller: &Caller, random: &mut Random) -> Result<String, String> {
     let mut lines: Vec<String> = (0..4 + random.below(20))
         .map(|line| format!("line {line} of {}", random.number()))
         .collect();
-    let (edited, changed) = (0, 1 + random.below(lines.len() - 1));
+    let edited = 0;
+    let changed = 1 + random.below(lines.len() - 1);
     let path = bench.write("file", lines.join("\n") + "\n");
     assert_eq!(
         caller.outcome(&bench, "read_file", json!({"path": "file"})),

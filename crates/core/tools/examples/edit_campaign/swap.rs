@@ -20,7 +20,8 @@ use crate::{Caller, Findings};
 const WRITES: u64 = 100;
 
 pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
-    let (caller, mut findings) = (Caller::new(), Findings::default());
+    let caller = Caller::new();
+    let mut findings = Findings::default();
     for case in 0..count {
         let in_place = random.below(2) == 0;
         let result = try_one(&caller, in_place, random, &mut findings);

@@ -271,7 +271,8 @@ fn draft(
             let old = Box::new(EditSource::load(scope, &path)?.text(scope)?);
             let fitted = blocks::apply(old.as_str(), &chunks, MatchPolicy::Unique, WORDS);
             let fitted = fitted.map_err(|misfit| described(misfit, &chunks, &old.source.name))?;
-            let (text, applied) = (fitted.text, Count(chunks.len(), "chunk"));
+            let text = fitted.text;
+            let applied = Count(chunks.len(), "chunk");
             let remarks = report::tolerance("Chunk", &fitted.tolerant);
             match move_to {
                 None => FileDraft::Edit {

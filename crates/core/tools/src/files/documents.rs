@@ -140,7 +140,8 @@ pub(crate) fn extract(
         bytes,
         format,
     } = *document;
-    let (name, kind) = (name.to_owned(), format.name);
+    let name = name.to_owned();
+    let kind = format.name;
     let Some(reader) = &scope.documents else {
         return Err(ExtractError::NoReader { name, kind });
     };

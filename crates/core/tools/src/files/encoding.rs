@@ -155,7 +155,9 @@ fn guess_utf16(bytes: &[u8]) -> Option<TextEncoding> {
             .filter(|byte| **byte == 0)
             .count()
     };
-    let (first, second, units) = (zeros_at(0), zeros_at(1), sample.len() / 2);
+    let first = zeros_at(0);
+    let second = zeros_at(1);
+    let units = sample.len() / 2;
     match (first, second) {
         (0, high) if high * 2 > units => Some(TextEncoding::Utf16Le),
         (high, 0) if high * 2 > units => Some(TextEncoding::Utf16Be),

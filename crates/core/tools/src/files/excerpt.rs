@@ -77,7 +77,8 @@ pub fn excerpt(
     let decoded = decode(&loaded.bytes)
         .ok_or_else(|| ExcerptError::Binary(describe_binary(&loaded.bytes)))?;
     let mut text = String::new();
-    let (mut total, mut shown) = (0, 0);
+    let mut total = 0;
+    let mut shown = 0;
     for line in lines::split(&decoded.text) {
         total += 1;
         if !lines.contains(&total) {

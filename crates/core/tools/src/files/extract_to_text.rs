@@ -111,7 +111,9 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
     }];
     let done = change::apply(scope, &changes)?;
 
-    let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name);
+    let lines = extracted.text.lines().count();
+    let size = bytes.len();
+    let what = format.name;
     let mut text = format!(
         "Wrote the text of `{name}`, {what}, to `{target_name}`: {lines} lines, {size} bytes."
     );

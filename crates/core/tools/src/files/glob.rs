@@ -68,7 +68,7 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
     walk::in_parallel(&mut builder, || {
         Box::new(|found| {
             let take = |act: &dyn Fn(&mut Newest)| {
-                act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner))
+                act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner));
             };
             match found {
                 _ if scope.cancel.is_cancelled() => return WalkState::Quit,

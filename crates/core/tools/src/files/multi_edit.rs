@@ -102,7 +102,8 @@ fn intent(arguments: &Value) -> Intent {
 
 fn edit(scope: &FileScope, edits: &[StringEdit]) -> CallResult {
     let drafts = drafts(scope, edits)?;
-    let (applied, files) = (Count(edits.len(), "edit"), Count(drafts.len(), "file"));
+    let applied = Count(edits.len(), "edit");
+    let files = Count(drafts.len(), "file");
     let mut data = Map::new();
     data.insert("applied".into(), edits.len().into());
     Ok(drafts::carry_out(scope, &drafts)?

@@ -25,7 +25,8 @@ pub(crate) enum GitFolder {
 /// out and counted.
 pub(crate) fn builder(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
-    let (readable, left_out) = (scope.readable.clone(), Arc::clone(&scope.left_out));
+    let readable = scope.readable.clone();
+    let left_out = Arc::clone(&scope.left_out);
     builder
         .require_git(false)
         .git_global(false)

@@ -58,10 +58,8 @@ async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> 
 
 fn show(line: &TranscriptLine) -> String {
     let tools = line.tools.join(", ");
-    let (gap, mark) = (
-        if tools.is_empty() { "" } else { " " },
-        if line.marked { " marked" } else { "" },
-    );
+    let gap = if tools.is_empty() { "" } else { " " };
+    let mark = if line.marked { " marked" } else { "" };
     format!(
         "{} {}{gap}{tools} ({} tokens) {}{mark}",
         line.id,

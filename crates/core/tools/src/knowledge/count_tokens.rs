@@ -75,8 +75,10 @@ fn count(
             ));
         }
     };
-    let (count, window) = (tokens.count(&text), tokens.window());
-    let (lines, bytes) = (text.lines().count(), text.len());
+    let count = tokens.count(&text);
+    let window = tokens.window();
+    let lines = text.lines().count();
+    let bytes = text.len();
     let share = count as f64 / window.max(1) as f64 * 100.0;
     let what = name
         .as_ref()

@@ -47,11 +47,9 @@ async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, 
 /// The list as both TODO tools show it.
 pub(crate) fn show(items: &[TodoItem]) -> Envelope {
     let count = |state| items.iter().filter(|item| item.status == state).count();
-    let (pending, in_progress, completed) = (
-        count(TodoState::Pending),
-        count(TodoState::InProgress),
-        count(TodoState::Completed),
-    );
+    let pending = count(TodoState::Pending);
+    let in_progress = count(TodoState::InProgress);
+    let completed = count(TodoState::Completed);
     let text = if items.is_empty() {
         "The TODO list is empty.".to_owned()
     } else {

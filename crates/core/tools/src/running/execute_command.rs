@@ -91,11 +91,9 @@ async fn run(
     // Whatever is not kept below is removed again.
     let folder = shell::output_folder(context, "command-").ok();
     let capture = capture(&running, limits, folder.as_ref());
-    let (command, live, mut watcher) = (
-        line.command(context, timeout),
-        LiveCommand::keeping(SHOWN),
-        Watcher::new(),
-    );
+    let command = line.command(context, timeout);
+    let live = LiveCommand::keeping(SHOWN);
+    let mut watcher = Watcher::new();
     let mut run = pin!(
         running
             .supervisor
@@ -107,7 +105,8 @@ async fn run(
             () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
         }
     };
-    let (cwd, awaited) = (line.shown_cwd(context), watcher.awaits);
+    let cwd = line.shown_cwd(context);
+    let awaited = watcher.awaits;
     let tools = context.tools.clone();
     let run = CommandRun {
         finished,

@@ -65,17 +65,16 @@ impl Sessions {
         let running = self.running();
         let mut state = self.state();
         if running.len() >= limits.sessions {
-            let (count, ids) = (running.len(), running.join(", "));
+            let count = running.len();
+            let ids = running.join(", ");
             let message = format!(
                 "{count} sessions are open, which is the most (`[limits] sessions`): {ids}; end one first"
             );
             return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "session-").ok();
-        let (spill, spill_bytes) = (
-            folder.as_ref().map(|folder| folder.path().join("output")),
-            limits.spill_bytes,
-        );
+        let spill = folder.as_ref().map(|folder| folder.path().join("output"));
+        let spill_bytes = limits.spill_bytes;
         let spill_from = SpillFrom::Overflow;
         let capture = Capture {
             limits: context.limits.into(),

@@ -113,7 +113,8 @@ impl Task {
                 String::new()
             }
         };
-        let (id, command) = (self.id.clone(), self.line.text.clone());
+        let id = self.id.clone();
+        let command = self.line.text.clone();
         TaskReport {
             id,
             command,
@@ -165,7 +166,8 @@ impl Tasks {
             .collect();
         if running.len() >= limits.background_tasks {
             let ids: Vec<_> = running.iter().map(|slot| slot.task.id.as_str()).collect();
-            let (count, ids) = (running.len(), ids.join(", "));
+            let count = running.len();
+            let ids = ids.join(", ");
             let message = format!(
                 "{count} background tasks are running, which is the most (`[limits] background_tasks`): {ids}; wait for one to end, or end one with the action `kill`"
             );
@@ -174,10 +176,8 @@ impl Tasks {
         let folder = shell::output_folder(context, "task-")
             .ok()
             .map(tempfile::TempDir::keep);
-        let (spill, spill_bytes) = (
-            folder.as_ref().map(|folder| folder.join("output")),
-            limits.spill_bytes,
-        );
+        let spill = folder.as_ref().map(|folder| folder.join("output"));
+        let spill_bytes = limits.spill_bytes;
         let spill_from = SpillFrom::Start;
         let capture = Capture {
             limits: context.limits.into(),
@@ -315,12 +315,12 @@ impl Tasks {
         }
         let words =
             "was lost: it ended together with the haft that ran it, and nobody knows how far it came".to_owned();
-        let (id, command, output) = (
-            id.to_owned(),
-            command.to_owned(),
-            output.filter(|output| output.exists()),
-        );
-        let (phase, exit_code, last_lines) = (TaskPhase::Lost, None, String::new());
+        let id = id.to_owned();
+        let command = command.to_owned();
+        let output = output.filter(|output| output.exists());
+        let phase = TaskPhase::Lost;
+        let exit_code = None;
+        let last_lines = String::new();
         state.lost.push(TaskReport {
             id,
             command,

@@ -34,7 +34,8 @@ fn ids(reports: &[TaskReport]) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_end_is_announced_once_in_order_and_at_most_so_many_at_a_time() {
-    let (bench, running) = (Bench::new(), running(ON()));
+    let bench = Bench::new();
+    let running = running(ON());
     let tasks: Vec<_> = ["true", "exit 3", "true"]
         .map(|command| start(&running, &bench, command))
         .into();
@@ -51,11 +52,10 @@ async fn an_end_is_announced_once_in_order_and_at_most_so_many_at_a_time() {
 
 #[tokio::test]
 async fn watchers_hear_of_each_start_and_end_once() {
-    let (bench, running) = (Bench::new(), running(ON()));
-    let (quick, slow) = (
-        start(&running, &bench, "exit 3"),
-        start(&running, &bench, "sleep 1000"),
-    );
+    let bench = Bench::new();
+    let running = running(ON());
+    let quick = start(&running, &bench, "exit 3");
+    let slow = start(&running, &bench, "sleep 1000");
     quick.ended().await.unwrap();
     let phases = |running: &Running| -> Vec<_> {
         running
@@ -87,7 +87,8 @@ async fn watchers_hear_of_each_start_and_end_once() {
 
 #[tokio::test]
 async fn at_the_end_of_a_run_everything_is_ended_and_written_down() {
-    let (bench, running) = (Bench::new(), running(ON()));
+    let bench = Bench::new();
+    let running = running(ON());
     start(&running, &bench, "true").ended().await.unwrap();
     let slow = start(&running, &bench, "echo begun; sleep 1000");
     let Running {

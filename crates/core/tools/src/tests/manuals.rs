@@ -7,7 +7,8 @@ use crate::testing::builtin;
 #[test]
 fn every_example_is_a_call_its_tool_takes() {
     for tool in builtin() {
-        let (name, manual) = (&tool.spec().name, tool.manual());
+        let name = &tool.spec().name;
+        let manual = tool.manual();
         let example: Value =
             serde_json::from_str(manual.example).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!manual.example_of.is_empty(), "{name}");

@@ -114,7 +114,8 @@ impl Case {
             Place::Middle => [one, OLD, two, three],
             Place::LastLine => [one, two, three, OLD],
         };
-        let (mut before, mut after) = (String::new(), String::new());
+        let mut before = String::new();
+        let mut after = String::new();
         for (index, line) in lines.into_iter().enumerate() {
             // A new line ends as the one it replaces; where that ends without a break, as the one
             // before.
@@ -206,11 +207,9 @@ async fn check(trial: Trial) {
     } = trial;
     let bench = Bench::in_memory();
     let real = lay_out(&bench, kind, &case.before, mode);
-    let (names, was, noted) = (
-        bench.files(),
-        fs::metadata(&real).unwrap(),
-        attribute(&real),
-    );
+    let names = bench.files();
+    let was = fs::metadata(&real).unwrap();
+    let noted = attribute(&real);
     let output = bench.run(tool.as_ref(), call).await;
     let error = output.envelope.error.map(|error| error.code);
     let content = fs::read(&real).unwrap();
@@ -288,8 +287,9 @@ fn trials() -> Vec<Trial> {
                             let what = format!(
                                 "{name}: {ends:?} {last:?} {written:?} {place:?} {mode:o} {kind:?}"
                             );
-                            let (case, tool, call) =
-                                (Arc::clone(&case), Arc::clone(tool), call.clone());
+                            let case = Arc::clone(&case);
+                            let tool = Arc::clone(tool);
+                            let call = call.clone();
                             trials.push(Trial {
                                 case,
                                 kind,

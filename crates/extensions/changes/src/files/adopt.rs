@@ -116,7 +116,8 @@ pub(crate) fn adopt(
     call: &str,
     changes: &[Adoption],
 ) -> Result<Vec<FileChange>, NotAdopted> {
-    let (mut planned, mut conflicts) = (Vec::new(), Vec::new());
+    let mut planned = Vec::new();
+    let mut conflicts = Vec::new();
     for change in changes {
         match plan(root, change) {
             Ok(Some(one)) => planned.push(one),
@@ -148,8 +149,10 @@ fn plan<'a>(
     if leads_elsewhere(root, &change.path) {
         return Err(merge::Overlap);
     }
-    let (before, copy) = (look(&change.path, LARGEST), look(&change.copy, LARGEST));
-    let (ours, theirs) = (held(&before)?, held(&copy)?);
+    let before = look(&change.path, LARGEST);
+    let copy = look(&change.copy, LARGEST);
+    let ours = held(&before)?;
+    let theirs = held(&copy)?;
     if theirs == change.base || theirs == ours {
         return Ok(None);
     }

@@ -25,9 +25,13 @@ pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, O
     if [base, ours, theirs].iter().any(|bytes| bytes.contains(&0)) {
         return Err(Overlap);
     }
-    let (base, ours, theirs) = (lines(base), lines(ours), lines(theirs));
-    let (mine, other) = (hunks(&base, &ours), hunks(&base, &theirs));
-    let (mut mine, mut other) = (mine.iter().peekable(), other.iter().peekable());
+    let base = lines(base);
+    let ours = lines(ours);
+    let theirs = lines(theirs);
+    let mine = hunks(&base, &ours);
+    let other = hunks(&base, &theirs);
+    let mut mine = mine.iter().peekable();
+    let mut other = other.iter().peekable();
     let mut merged = Vec::new();
     let mut at = 0;
     loop {

@@ -189,7 +189,8 @@ fn not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
 fn look_at(
     paths: impl IntoIterator<Item = PathBuf>,
 ) -> (Vec<(PathBuf, FileVersion)>, Vec<FileContent>) {
-    let (mut versions, mut contents) = (Vec::new(), Vec::new());
+    let mut versions = Vec::new();
+    let mut contents = Vec::new();
     for path in paths {
         let seen = look(&path, LARGEST);
         versions.push((path, seen.version));

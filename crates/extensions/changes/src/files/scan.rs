@@ -270,7 +270,8 @@ impl Tree {
                 let differs = old.version != known.version
                     || !known.version.is_saved() && old.stamp != known.stamp;
                 if differs {
-                    let (before, after) = (old.version, known.version);
+                    let before = old.version;
+                    let after = known.version;
                     pass.differences.push(Difference {
                         path: found.path,
                         before,
@@ -410,7 +411,9 @@ fn read_all(
         // Few at a time: each may hold the largest file.
         let (tell, hashed) = mpsc::sync_channel(16);
         for _ in 0..threads {
-            let (tell, next, paths) = (tell.clone(), &next, &paths);
+            let tell = tell.clone();
+            let next = &next;
+            let paths = &paths;
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);

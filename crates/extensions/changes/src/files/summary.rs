@@ -220,7 +220,8 @@ pub fn unified_diff(names: (&str, &str), before: &[u8], after: &[u8]) -> Option<
             .ok()
             .filter(|text| !text.contains('\0'))
     };
-    let (before, after) = (text(before)?, text(after)?);
+    let before = text(before)?;
+    let after = text(after)?;
     Some(
         TextDiff::from_lines(before, after)
             .unified_diff()

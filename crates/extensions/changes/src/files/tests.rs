@@ -142,16 +142,16 @@ fn an_earlier_call_is_taken_back_under_later_ones() {
     };
     desk.write("a", &lines(&[]));
     desk.edit("first", &["a"], |desk| {
-        desk.write("a", &lines(&[(2, "FIRST")]))
+        desk.write("a", &lines(&[(2, "FIRST")]));
     });
     desk.edit("second", &["a"], |desk| {
-        desk.write("a", &lines(&[(2, "FIRST"), (8, "SECOND")]))
+        desk.write("a", &lines(&[(2, "FIRST"), (8, "SECOND")]));
     });
     let both = desk.snapshot();
     assert!(desk.undo(&Target::Call("first".into())).is_clean());
     assert_eq!(desk.read("a"), lines(&[(8, "SECOND")]));
     desk.edit("third", &["a"], |desk| {
-        desk.write("a", &lines(&[(5, "THIRD"), (8, "SECOND")]))
+        desk.write("a", &lines(&[(5, "THIRD"), (8, "SECOND")]));
     });
     assert!(desk.redo().is_clean(), "also under a later one");
     assert_eq!(
@@ -162,7 +162,7 @@ fn an_earlier_call_is_taken_back_under_later_ones() {
     assert_eq!(desk.snapshot(), both);
 
     desk.edit("fourth", &["a"], |desk| {
-        desk.write("a", &lines(&[(2, "FOURTH"), (8, "SECOND")]))
+        desk.write("a", &lines(&[(2, "FOURTH"), (8, "SECOND")]));
     });
     let report = desk.undo(&Target::Call("first".into()));
     let later = Conflict::ChangedLater {

@@ -85,13 +85,15 @@ pub(super) struct Walked {
 /// the folders in `skip`.
 pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
     let all = Mutex::new(Walked::default());
-    let (count, full) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let count = AtomicUsize::new(0);
+    let full = AtomicBool::new(false);
     builder(root, skip).build_parallel().run(|| {
         let mut collector = Collector {
             own: Walked::default(),
             all: &all,
         };
-        let (count, full) = (&count, &full);
+        let count = &count;
+        let full = &full;
         Box::new(move |entry| {
             if count.fetch_add(1, Ordering::Relaxed) > most {
                 full.store(true, Ordering::Relaxed);

@@ -231,7 +231,8 @@ pub(super) fn record(
     let step = step_of(connection, conversation, call, now)?;
     let mut kept = Vec::with_capacity(changes.len());
     for (path, before, after) in changes {
-        let (before, after) = (stored(connection, *before)?, stored(connection, *after)?);
+        let before = stored(connection, *before)?;
+        let after = stored(connection, *after)?;
         if is_of_another(connection, step, since, path, after)? {
             continue;
         }
@@ -253,7 +254,8 @@ fn insert(
     (before, after): (FileVersion, FileVersion),
     again: &str,
 ) -> Result<(), SqliteFailure> {
-    let (old, new) = (before.columns(), after.columns());
+    let old = before.columns();
+    let new = after.columns();
     let sql = format!(
         "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
                               after_kind, after_mode, after_size, after_hash)

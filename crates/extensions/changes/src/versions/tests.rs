@@ -132,7 +132,8 @@ fn contents_come_back_whole_or_not_at_all() {
 #[test]
 fn a_call_keeps_its_first_before_and_its_last_after() {
     let (_folder, versions) = versions(10);
-    let (conversation, path) = (conversation("c"), PathBuf::from("/p/a"));
+    let conversation = conversation("c");
+    let path = PathBuf::from("/p/a");
     for (before, after) in [(b"1", b"2"), (b"2", b"3")] {
         versions
             .save(
@@ -417,7 +418,9 @@ fn a_guard_releases_what_it_holds_when_it_is_dropped() {
 #[test]
 fn what_a_purged_conversation_changed_is_gone_and_the_rest_stays() {
     let (folder, versions) = versions(10);
-    let (gone, shared, kept) = (noise(1, 3_000), noise(2, 3_000), noise(3, 3_000));
+    let gone = noise(1, 3_000);
+    let shared = noise(2, 3_000);
+    let kept = noise(3, 3_000);
     for (of, id, bytes) in [
         ("a", "1", &gone),
         ("a", "2", &shared),

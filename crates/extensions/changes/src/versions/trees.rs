@@ -91,7 +91,8 @@ pub(super) fn update(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     for (path, known) in &update.known {
-        let (columns, stamp) = (known.version.columns(), known.stamp);
+        let columns = known.version.columns();
+        let stamp = known.stamp;
         insert.execute((
             tree,
             path_bytes(path),

@@ -25,7 +25,8 @@ pub struct KeptCopy {
 /// The copies in a folder, last used first.
 pub fn kept_copies(folder: &Path) -> Vec<KeptCopy> {
     let kept = |at: PathBuf| {
-        let (name, used) = (at.file_name()?.to_string_lossy().into_owned(), used(&at)?);
+        let name = at.file_name()?.to_string_lossy().into_owned();
+        let used = used(&at)?;
         let link = fs::read_to_string(at.join(".git")).unwrap_or_default();
         let git = link
             .trim()
@@ -65,7 +66,9 @@ pub fn remove_copy(
     let note = copy.at.with_extension("base");
     let base =
         fs::read_to_string(&note).map_err(|error| format!("`{}`: {error}", note.display()))?;
-    let (root, at, swept) = (root.to_owned(), copy.at.clone(), Vec::new());
+    let root = root.to_owned();
+    let at = copy.at.clone();
+    let swept = Vec::new();
     let worktree = Worktree {
         git,
         root,

@@ -63,7 +63,9 @@ impl Worktree {
         let base = fs::read_to_string(&note).ok()?;
         self.forget_index();
         let git = self.git.writing(self.git.top(), INDEX).ok()?;
-        let (root, within, prefix) = (self.root.clone(), self.within.clone(), self.prefix.clone());
+        let root = self.root.clone();
+        let within = self.within.clone();
+        let prefix = self.prefix.clone();
         let old = Self {
             git,
             root,
@@ -76,7 +78,8 @@ impl Worktree {
         };
         let (patch, left) = old.retire().ok()?;
         let (patch, names) = patch?;
-        let (days, patch) = (age.as_secs() / DAY.as_secs(), patch.display());
+        let days = age.as_secs() / DAY.as_secs();
+        let patch = patch.display();
         let text = format!(
             "a copy of the project was not used for {days} days and is removed; its changes to {names}, which were not merged, are in `{patch}`."
         );

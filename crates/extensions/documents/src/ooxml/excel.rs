@@ -68,7 +68,8 @@ fn sheets(
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<(Vec<Sheet>, Epoch), DocumentError> {
-    let (mut sheets, mut epoch) = (Vec::new(), Epoch::default());
+    let mut sheets = Vec::new();
+    let mut epoch = Epoch::default();
     walk(archive.part(part)?, stop, |node| {
         if let Node::Open(element) = node {
             match element.name() {
@@ -99,8 +100,11 @@ fn shared_strings(
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<String>, DocumentError> {
-    let (mut strings, mut current, mut size) = (Vec::new(), String::new(), 0);
-    let (mut in_text, mut in_hint) = (false, false);
+    let mut strings = Vec::new();
+    let mut current = String::new();
+    let mut size = 0;
+    let mut in_text = false;
+    let mut in_hint = false;
     walk(archive.part(part)?, stop, |node| {
         match node {
             Node::Open(element) => match element.name() {
@@ -132,7 +136,9 @@ fn date_styles(
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<bool>, DocumentError> {
-    let (mut formats, mut styles, mut in_cells) = (Vec::new(), Vec::new(), false);
+    let mut formats = Vec::new();
+    let mut styles = Vec::new();
+    let mut in_cells = false;
     walk(archive.part(part)?, stop, |node| {
         match node {
             Node::Open(element) => match element.name() {
@@ -184,12 +190,10 @@ enum CellPart {
 
 impl<'a> SheetReader<'a> {
     fn new(book: &'a Book, flow: &'a mut TextFlow) -> Self {
-        let (row, kind, value, formula) = (
-            GridRow::default(),
-            String::new(),
-            String::new(),
-            String::new(),
-        );
+        let row = GridRow::default();
+        let kind = String::new();
+        let value = String::new();
+        let formula = String::new();
         Self {
             book,
             flow,

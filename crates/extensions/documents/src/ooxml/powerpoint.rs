@@ -46,7 +46,9 @@ fn read(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), DocumentError> {
     // Numbers and dates of a slide are fields that say nothing about it.
-    let (mut in_text, mut in_field, mut skipped) = (false, false, 0_usize);
+    let mut in_text = false;
+    let mut in_field = false;
+    let mut skipped = 0_usize;
     walk(archive.part(part)?, stop, |node| {
         match node {
             // A fallback repeats what its choice says.

@@ -64,7 +64,7 @@ fn heading_styles(
     walk(archive.part(part)?, stop, |node| {
         match node {
             Node::Open(element) if element.name() == "style" => {
-                current = element.attribute("styleId")
+                current = element.attribute("styleId");
             }
             Node::Open(element) if element.name() == "name" => {
                 let name = element.attribute("val").unwrap_or_default().to_lowercase();
@@ -102,7 +102,7 @@ impl WordBody {
         match node {
             // A fallback repeats what its choice says.
             Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => {
-                self.skipped += 1
+                self.skipped += 1;
             }
             Node::Close(_) if self.skipped > 0 => self.skipped -= 1,
             Node::Open(element) => self.open(element),

@@ -109,7 +109,7 @@ impl SdkState {
                 reader.answer(text("tool_call_id"), done, at);
             }
             "AgentErrorEvent" => {
-                reader.answer(text("tool_call_id"), result(text("error"), true, None), at)
+                reader.answer(text("tool_call_id"), result(text("error"), true, None), at);
             }
             "UserRejectObservation" => {
                 let why = format!("Action rejected: {}", text("rejection_reason"));

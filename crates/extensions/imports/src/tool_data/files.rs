@@ -112,7 +112,9 @@ fn numbered(line: &str) -> Option<(u64, &str)> {
 /// An edit: what was taken out and put in.
 pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     let path = arguments.path()?;
-    let (mut added, mut removed, mut applied) = (0, 0, 0);
+    let mut added = 0;
+    let mut removed = 0;
+    let mut applied = 0;
     let mut diff = Vec::new();
     let blocks = arguments.text(&["diff"]).map(search_blocks);
     let single = std::slice::from_ref(arguments.0.get("edit").unwrap_or(&arguments.0));
@@ -183,7 +185,8 @@ fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>)
         .zip(&new)
         .take_while(|(one, other)| one == other)
         .count();
-    let (old, new) = (&old[same..], &new[same..]);
+    let old = &old[same..];
+    let new = &new[same..];
     let tail = old
         .iter()
         .rev()
@@ -329,10 +332,8 @@ pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
                 .find_map(|name| item.get(name)?.as_str())
                 .map(str::to_owned)
         };
-        let (content, status) = (
-            text(&["content", "step", "description", "text", "title"])?,
-            text(&["status"])?,
-        );
+        let content = text(&["content", "step", "description", "text", "title"])?;
+        let status = text(&["status"])?;
         let status = match status.as_str() {
             "todo" => "pending".to_owned(),
             "done" => "completed".to_owned(),

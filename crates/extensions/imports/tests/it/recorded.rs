@@ -55,8 +55,10 @@ async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
     let conversations = read();
     assert!(conversations.len() > 200, "{}", conversations.len());
     assert_eq!(read(), conversations, "the same text gives the same");
-    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (one, other) = (open(&first), open(&second));
+    let first = tempfile::tempdir().unwrap();
+    let second = tempfile::tempdir().unwrap();
+    let one = open(&first);
+    let other = open(&second);
     for conversation in &conversations {
         let document = &conversation.document;
         let imported = one.import(document.clone(), "p").await.unwrap();

@@ -9,7 +9,8 @@ fn reads(files: &[&str]) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "read them")];
     for file in files {
         let number = history.len();
-        let (call_id, arguments) = (format!("call-{number}"), format!(r#"{{"path":"{file}"}}"#));
+        let call_id = format!("call-{number}");
+        let arguments = format!(r#"{{"path":"{file}"}}"#);
         let parts = vec![call(&call_id, "read_file", &arguments)];
         history.push(entry(Message::new(
             id(number),
@@ -56,7 +57,9 @@ fn run_model(
     seconds: u64,
     model: &ModelSpec,
 ) -> (Replay, Vec<Request>) {
-    let (system, tools, history) = (system(), tool_set(&["read_file"]), reads(files));
+    let system = system();
+    let tools = tool_set(&["read_file"]);
+    let history = reads(files);
     let step = |number: usize| RecordedStep {
         messages: 1 + 2 * number,
         at: Duration::from_secs(number as u64 * seconds),
@@ -87,7 +90,7 @@ fn run_model(
         archives: true,
     };
     let replay = replay(&recording, &variant, model, &Quarter, |_, request| {
-        seen.push(request.clone())
+        seen.push(request.clone());
     });
     (replay, seen)
 }
@@ -99,7 +102,8 @@ fn the_same_recording_gives_the_same_figures_and_requests() {
         reminders: Placement::CacheAware,
         ..Policy::default()
     };
-    let (first, second) = (run(&files, &policy, 1), run(&files, &policy, 1));
+    let first = run(&files, &policy, 1);
+    let second = run(&files, &policy, 1);
     assert_eq!(first, second);
     assert_eq!(
         (first.0.requests.len(), first.0.breaks(), first.0.too_large),
@@ -122,7 +126,8 @@ fn a_moving_run_and_a_cold_cache_cost_more() {
         reminders: Placement::CacheAware,
         ..Policy::default()
     };
-    let (warm, cold) = (run(&files, &aware, 1).0, run(&files, &aware, 301).0);
+    let warm = run(&files, &aware, 1).0;
+    let cold = run(&files, &aware, 301).0;
     let moving = Policy {
         reminders: Placement::AfterToolResult(3),
         ..Policy::default()

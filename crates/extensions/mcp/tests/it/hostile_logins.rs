@@ -35,10 +35,14 @@ impl Hostile {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (own, seen, answer) = (origin.clone(), Arc::clone(&asked), Arc::new(answer));
+        let own = origin.clone();
+        let seen = Arc::clone(&asked);
+        let answer = Arc::new(answer);
         std::thread::spawn(move || {
             for visitor in listener.incoming().flatten() {
-                let (own, seen, answer) = (own.clone(), Arc::clone(&seen), Arc::clone(&answer));
+                let own = own.clone();
+                let seen = Arc::clone(&seen);
+                let answer = Arc::clone(&answer);
                 std::thread::spawn(move || {
                     let Some(request) = read(&visitor) else {
                         return;
@@ -75,7 +79,8 @@ impl Hostile {
 
 fn read(visitor: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(visitor);
-    let (mut head, mut length) = (String::new(), 0);
+    let mut head = String::new();
+    let mut length = 0;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).ok()? == 0 {
@@ -174,7 +179,8 @@ fn begun(there: &Hostile, state: &Path) -> Result<String, String> {
 
 #[test]
 fn an_honest_server_is_logged_in_to() {
-    let (there, state) = (Hostile::start(honest), tempfile::tempdir().unwrap());
+    let there = Hostile::start(honest);
+    let state = tempfile::tempdir().unwrap();
     let page = begun(&there, state.path()).unwrap();
     assert!(
         page.starts_with(&format!("{}/authorize?", there.origin)),
@@ -246,7 +252,8 @@ fn descriptions_elsewhere_on_the_network_are_not_fetched() {
         "file:///etc/passwd",
         "http://[::ffff:10.0.0.1]/x",
     ] {
-        let (there, state) = (Hostile::start(honest), tempfile::tempdir().unwrap());
+        let there = Hostile::start(honest);
+        let state = tempfile::tempdir().unwrap();
         let said = format!("Bearer resource_metadata=\"{page}\"");
         let server = http("s", &there.url());
         let begun = block_on(login(&server, state.path().join("tokens"), Some(&said)));
@@ -380,7 +387,8 @@ fn a_code_does_not_follow_a_redirect_of_the_token_page() {
 
 #[test]
 fn odd_visitors_do_not_end_a_login() {
-    let (there, state) = (Hostile::start(honest), tempfile::tempdir().unwrap());
+    let there = Hostile::start(honest);
+    let state = tempfile::tempdir().unwrap();
     let page = block_on(async {
         let begun = login(
             &http("s", &there.url()),
@@ -510,7 +518,8 @@ fn a_server_may_still_move_within_itself() {
 #[test]
 fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
     let there = McpServer::start_with_login(Revision::Previous, 1).unwrap();
-    let (state, server) = (tempfile::tempdir().unwrap(), http("s", &there.url()));
+    let state = tempfile::tempdir().unwrap();
+    let server = http("s", &there.url());
     block_on(async {
         let all = servers(state.path(), vec![server.clone()]);
         let Err(McpError::Login { challenge, .. }) = all.ask_anew("s", &never()).await else {

@@ -60,10 +60,8 @@ fn files(state: &Path) -> Vec<(String, u32)> {
 #[test]
 fn a_login_opens_the_server_and_its_tokens_are_private() {
     for revision in [Revision::Current, Revision::Previous] {
-        let (state, there) = (
-            tempfile::tempdir().unwrap(),
-            McpServer::start_with_login(revision, 3_600).unwrap(),
-        );
+        let state = tempfile::tempdir().unwrap();
+        let there = McpServer::start_with_login(revision, 3_600).unwrap();
         let server = http("s", &there.url());
         block_on(async {
             log_in(state.path(), &server, str::to_owned).await.unwrap();
@@ -84,10 +82,8 @@ fn a_login_opens_the_server_and_its_tokens_are_private() {
 
 #[test]
 fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start_with_login(Revision::Previous, 1).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start_with_login(Revision::Previous, 1).unwrap();
     let server = http("s", &there.url());
     block_on(async {
         log_in(state.path(), &server, str::to_owned).await.unwrap();
@@ -130,10 +126,8 @@ fn a_login_that_is_refused_gives_nothing() {
             parameter(page, "state=")
         )
     };
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start_with_login(Revision::Previous, 3_600).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start_with_login(Revision::Previous, 3_600).unwrap();
     let server = http("s", &there.url());
     let error = block_on(log_in(state.path(), &server, refused)).unwrap_err();
     assert!(
@@ -148,10 +142,8 @@ fn a_login_that_is_refused_gives_nothing() {
 
 #[test]
 fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start_with_login(Revision::Previous, 3_600).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start_with_login(Revision::Previous, 3_600).unwrap();
     let server = http("s", &there.url());
     block_on(async {
         let challenge = challenge(state.path(), &server).await;

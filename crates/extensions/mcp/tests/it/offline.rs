@@ -15,7 +15,8 @@ fn count(text: &str) -> usize {
 /// Fifty servers of which forty-five hang: whatever a first request needs starts none of them.
 #[test]
 fn nothing_on_the_way_to_the_first_request_starts_a_server() {
-    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().unwrap();
     let good = |number: usize| shell_server(&format!("good{number}"), folder.path());
     let hanging = |number: usize| {
         program(
@@ -71,7 +72,8 @@ fn nothing_on_the_way_to_the_first_request_starts_a_server() {
 
 #[test]
 fn the_document_tells_as_much_as_fits_and_always_the_same() {
-    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().unwrap();
     let declared = || vec![shell_server("s", folder.path())];
     block_on(servers(state.path(), declared()).listing("s", &CancellationToken::new())).unwrap();
     let known = servers(state.path(), declared());
@@ -97,7 +99,8 @@ fn the_document_tells_as_much_as_fits_and_always_the_same() {
 
 #[test]
 fn a_tool_that_is_filtered_is_neither_told_nor_called() {
-    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().unwrap();
     let filter = ToolFilter {
         deny: vec!["die".into()],
         ..ToolFilter::default()

@@ -21,10 +21,8 @@ fn never() -> CancellationToken {
 #[test]
 fn lists_of_both_revisions_arrive_whole() {
     for revision in BOTH {
-        let (state, there) = (
-            tempfile::tempdir().unwrap(),
-            McpServer::start(revision).unwrap(),
-        );
+        let state = tempfile::tempdir().unwrap();
+        let there = McpServer::start(revision).unwrap();
         let all = servers(state.path(), vec![http("s", &there.url())]);
         let listing = block_on(all.listing("s", &never())).unwrap();
         let names: Vec<_> = listing
@@ -73,10 +71,8 @@ fn lists_of_both_revisions_arrive_whole() {
 
 #[test]
 fn a_revision_can_be_demanded() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start(Revision::Previous).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
     let demanded = |protocol| {
         vec![ServerDefinition {
             protocol,
@@ -98,10 +94,8 @@ fn a_revision_can_be_demanded() {
 #[test]
 fn every_kind_of_answer_arrives() {
     for revision in BOTH {
-        let (state, there) = (
-            tempfile::tempdir().unwrap(),
-            McpServer::start(revision).unwrap(),
-        );
+        let state = tempfile::tempdir().unwrap();
+        let there = McpServer::start(revision).unwrap();
         let all = servers(state.path(), vec![http("s", &there.url())]);
         block_on(async {
             let call = |tool: &'static str, given: Value| {
@@ -139,12 +133,11 @@ fn every_kind_of_answer_arrives() {
 #[test]
 fn progress_is_shown_to_the_call_that_waits() {
     for revision in BOTH {
-        let (state, there) = (
-            tempfile::tempdir().unwrap(),
-            McpServer::start(revision).unwrap(),
-        );
+        let state = tempfile::tempdir().unwrap();
+        let there = McpServer::start(revision).unwrap();
         let all = servers(state.path(), vec![http("s", &there.url())]);
-        let (shown, cancel) = (Arc::new(Shown::default()), never());
+        let shown = Arc::new(Shown::default());
+        let cancel = never();
         block_on(async {
             // An answer may overtake what came before it.
             while shown.0.lock().unwrap().is_empty() {
@@ -173,10 +166,8 @@ fn progress_is_shown_to_the_call_that_waits() {
 
 #[test]
 fn a_cancelled_call_ends_and_the_server_is_told() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start(Revision::Previous).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
     let cancel = CancellationToken::new();
     block_on(async {
@@ -199,10 +190,8 @@ fn a_cancelled_call_ends_and_the_server_is_told() {
 
 #[test]
 fn a_silent_call_is_given_up() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start(Revision::Previous).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
     let short = ServerDefinition {
         timeout: Duration::from_millis(300),
         ..http("s", &there.url())
@@ -215,10 +204,8 @@ fn a_silent_call_is_given_up() {
 
 #[test]
 fn a_list_that_changed_is_asked_for_again() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start(Revision::Previous).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
     block_on(async {
         let unknown = all
@@ -266,10 +253,8 @@ impl Elicitor for Somebody {
 
 #[test]
 fn questions_are_declined_unless_somebody_answers() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start(Revision::Previous).unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
     let declined =
         block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
@@ -317,11 +302,10 @@ impl Elicitor for Nobody {
 
 #[test]
 fn a_question_is_taken_back_when_its_call_is_cancelled() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start(Revision::Previous).unwrap(),
-    );
-    let (cancel, taken_back) = (CancellationToken::new(), Arc::new(Mutex::new(0)));
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
+    let cancel = CancellationToken::new();
+    let taken_back = Arc::new(Mutex::new(0));
     let nobody = Nobody(cancel.clone(), Arc::clone(&taken_back));
     let all = asking(
         state.path(),
@@ -342,10 +326,8 @@ fn a_question_is_taken_back_when_its_call_is_cancelled() {
 
 #[test]
 fn a_token_is_shown_and_without_one_a_login_is_named() {
-    let (state, there) = (
-        tempfile::tempdir().unwrap(),
-        McpServer::start_guarded(Revision::Previous, "t0k").unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start_guarded(Revision::Previous, "t0k").unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
     let error = block_on(all.listing("s", &never())).unwrap_err();
     assert_eq!(

@@ -208,11 +208,9 @@ impl Confines for Switched {
 
 #[test]
 fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
-    let (state, theirs, own) = (
-        tempfile::tempdir().unwrap(),
-        tempfile::tempdir().unwrap(),
-        tempfile::tempdir().unwrap(),
-    );
+    let state = tempfile::tempdir().unwrap();
+    let theirs = tempfile::tempdir().unwrap();
+    let own = tempfile::tempdir().unwrap();
     let switched = Arc::new(Switched {
         confine: false.into(),
         asked: Mutex::default(),

@@ -140,7 +140,8 @@ impl TaskQueue {
                     continue;
                 }
                 let lease = TaskLease { task: id, epoch: task.epoch + 1 };
-                let (task, epoch) = (id.to_string(), lease.epoch.to_string());
+                let task = id.to_string();
+                let epoch = lease.epoch.to_string();
                 sqlx::query(END_EARLIER).bind(task).bind(epoch).execute(&mut *connection).await?;
                 return Ok(one(connection, id).await?.map(|task| (lease, task)));
             }

@@ -114,7 +114,8 @@ async fn functions_of_another_user_are_not_called() {
         return;
     };
     server.change(BETTER_FITS).await;
-    let (store, a) = (server.connect(), conversation("a"));
+    let store = server.connect();
+    let a = conversation("a");
     store
         .create(NewConversation::new(a.clone(), "p"))
         .await
@@ -167,7 +168,8 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
         &format!("UPDATE messages SET body = '{deep}'"),
         &format!("UPDATE states SET value = '{deep}'"),
     ] {
-        let (store, a) = (server.connect(), conversation("a"));
+        let store = server.connect();
+        let a = conversation("a");
         store
             .create(NewConversation::new(a.clone(), "p"))
             .await
@@ -201,7 +203,9 @@ async fn two_schemas_of_one_database_know_nothing_of_each_other() {
     let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else {
         return;
     };
-    let (one, other, a) = (here.connect(), there.connect(), conversation("a"));
+    let one = here.connect();
+    let other = there.connect();
+    let a = conversation("a");
     one.create(NewConversation::new(a.clone(), "p"))
         .await
         .unwrap();
@@ -224,7 +228,8 @@ async fn a_lock_that_somebody_holds_is_waited_for_a_while_and_its_holder_is_name
     let Some(server) = Server::new().await else {
         return;
     };
-    let (store, a) = (server.connect(), conversation("a"));
+    let store = server.connect();
+    let a = conversation("a");
     store
         .create(NewConversation::new(a.clone(), "p"))
         .await

@@ -83,10 +83,8 @@ async fn timed(mut job: impl AsyncFnMut()) -> Duration {
 
 /// What a user of one project does.
 async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
-    let (own, all) = (
-        ConversationScope::Namespace("project 0"),
-        ConversationScope::Everywhere,
-    );
+    let own = ConversationScope::Namespace("project 0");
+    let all = ConversationScope::Everywhere;
     let list =
         timed(async || assert_eq!(store.list(own).await.unwrap().len(), EACH as usize)).await;
     let resume = timed(async || {

@@ -21,7 +21,8 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
     let config = StoreConfig::default();
     std::thread::scope(|scope| {
         for who in 0..6_u32 {
-            let (url, config) = (&url, &config);
+            let url = &url;
+            let config = &config;
             scope.spawn(move || {
                 let store = PostgresStore::connect(url, config, TickingClock::new()).unwrap();
                 let runtime = tokio::runtime::Builder::new_current_thread()
@@ -76,7 +77,8 @@ async fn nobody_else_writes_while_one_has_the_right() {
     let Some(server) = Server::new().await else {
         return;
     };
-    let (one, other) = (server.connect(), server.connect());
+    let one = server.connect();
+    let other = server.connect();
     let a = conversation("a");
     one.create(NewConversation::new(a.clone(), "p"))
         .await
@@ -127,7 +129,8 @@ async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
     let Some(server) = Server::with_database().await else {
         return;
     };
-    let (one, other) = (server.connect(), server.connect());
+    let one = server.connect();
+    let other = server.connect();
     let a = conversation("a");
     one.create(NewConversation::new(a.clone(), "p"))
         .await
@@ -158,7 +161,8 @@ async fn a_right_that_was_lost_with_its_connection_is_not_used() {
     let Some(server) = Server::with_database().await else {
         return;
     };
-    let (one, other) = (server.connect(), server.connect());
+    let one = server.connect();
+    let other = server.connect();
     let a = conversation("a");
     one.create(NewConversation::new(a.clone(), "p"))
         .await

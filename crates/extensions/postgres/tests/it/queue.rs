@@ -35,7 +35,9 @@ fn task(prompt: &str) -> NewTask {
 }
 
 fn taker(worker: i64) -> Taker {
-    let (labels, except, limits) = (Vec::new(), Vec::new(), Vec::new());
+    let labels = Vec::new();
+    let except = Vec::new();
+    let limits = Vec::new();
     Taker {
         worker,
         lease: LEASE,
@@ -184,11 +186,9 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
             queue.enter("next", 1, &[]).unwrap(),
         )
     });
-    let (queue, url, config) = (
-        blocking(|| queue(&server)),
-        server.url(),
-        StoreConfig::default(),
-    );
+    let queue = blocking(|| queue(&server));
+    let url = server.url();
+    let config = StoreConfig::default();
     let store_of = |lease| {
         PostgresStore::connect_for(&url, &config, TickingClock::new(), Some(lease)).unwrap()
     };
@@ -371,7 +371,8 @@ async fn postgres_leaves_a_task_of_another_schema_alone() {
             (taken(&queue, &taker(worker)).unwrap().0, worker)
         })
     };
-    let ((first, lost), (other, _)) = (begin(&here), begin(&there));
+    let (first, lost) = begin(&here);
+    let (other, _) = begin(&there);
     assert_eq!(first, other, "the same number");
     let store = PostgresStore::connect_for(&there.url(), &config, TickingClock::new(), Some(other))
         .unwrap();

@@ -162,7 +162,8 @@ fn any_user_is_held_in_and_could_do_it_outside() {
     if !getuid().is_root() {
         return;
     }
-    let (shared, targets) = (folder(), folder());
+    let shared = folder();
+    let targets = folder();
     let program = copy(&std::env::current_exe().unwrap(), shared.path());
     std::os::unix::fs::chown(targets.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Process::new(program)

@@ -40,7 +40,9 @@ impl ProxiedConversation {
         is_side: bool,
         spec: &ModelSpec,
     ) -> Self {
-        let (past, stored, calls) = (ConversationPast::new(spec), HashSet::new(), HashMap::new());
+        let past = ConversationPast::new(spec);
+        let stored = HashSet::new();
+        let calls = HashMap::new();
         Self {
             id,
             api,
@@ -202,10 +204,8 @@ fn likeness(
     segments: &[Segment],
 ) -> Option<(u8, usize)> {
     let is_spoken = |owner: &str| owner != TOOLS && owner != SYSTEM;
-    let (old, new) = (
-        hashes(&one.past.segments, is_spoken),
-        hashes(segments, is_spoken),
-    );
+    let old = hashes(&one.past.segments, is_spoken);
+    let new = hashes(segments, is_spoken);
     let same_session = session.is_some() && session == one.session.as_deref();
     let other_session = session.is_some() && one.session.is_some() && !same_session;
     // A title or a summary is asked for without the tools.

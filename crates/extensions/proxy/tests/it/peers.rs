@@ -56,12 +56,14 @@ impl Upstream {
         let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let (next_piece, allowed) = mpsc::unbounded_channel();
         let allowed = Arc::new(tokio::sync::Mutex::new(allowed));
-        let (kept, answer) = (Arc::clone(&seen), Arc::new(answer));
+        let kept = Arc::clone(&seen);
+        let answer = Arc::new(answer);
         tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let (kept, answer, allowed) =
-                    (Arc::clone(&kept), Arc::clone(&answer), Arc::clone(&allowed));
+                let kept = Arc::clone(&kept);
+                let answer = Arc::clone(&answer);
+                let allowed = Arc::clone(&allowed);
                 tokio::spawn(async move {
                     while let Some(message) = read_message(&mut stream).await {
                         let Answer { pieces, close } = answer(&message);

@@ -423,7 +423,8 @@ async fn the_record_grows_with_what_is_new() {
     let proxy = TestProxy::before(&upstream).await;
     let text = "some words of a result ".repeat(50);
     let mut messages = Vec::new();
-    let (mut sent, mut new) = (0, 0);
+    let mut sent = 0;
+    let mut new = 0;
     for turn in 0..200 {
         messages.push(user(&format!("{turn} {text}")));
         let body = body(&["a"], &messages);

@@ -140,9 +140,12 @@ fn cosine(question: &[f32], bytes: &[u8]) -> f64 {
     let parts = bytes
         .chunks_exact(4)
         .map(|part| f32::from_le_bytes([part[0], part[1], part[2], part[3]]));
-    let (mut product, mut own, mut other) = (0.0_f64, 0.0_f64, 0.0_f64);
+    let mut product = 0.0_f64;
+    let mut own = 0.0_f64;
+    let mut other = 0.0_f64;
     for (one, two) in question.iter().zip(parts) {
-        let (one, two) = (f64::from(*one), f64::from(two));
+        let one = f64::from(*one);
+        let two = f64::from(two);
         product += one * two;
         own += one * one;
         other += two * two;

@@ -136,10 +136,8 @@ fn a_file_that_was_only_touched_is_not_indexed_again_and_one_set_back_in_time_is
     let collection = place.collection();
     collection.update().unwrap();
     let file = place.docs().join("parser.rs");
-    let (text, time) = (
-        fs::read_to_string(&file).unwrap(),
-        fs::metadata(&file).unwrap().modified().unwrap(),
-    );
+    let text = fs::read_to_string(&file).unwrap();
+    let time = fs::metadata(&file).unwrap().modified().unwrap();
     fs::write(&file, &text).unwrap();
     let (update, _) = collection.update().unwrap();
     assert_eq!((update.indexed, update.unchanged), (0, 1));

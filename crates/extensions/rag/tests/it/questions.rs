@@ -131,7 +131,8 @@ fn no_question_names_its_file() {
                     .replace(|one: char| !one.is_alphanumeric(), " ")
             )
         };
-        let (asked, stem) = (plain(asked), plain(stem));
+        let asked = plain(asked);
+        let stem = plain(stem);
         let plural = format!("{}s ", stem.trim_end());
         assert!(!asked.contains(&stem) && !asked.contains(&plural), "{line}");
     }
@@ -168,7 +169,9 @@ fn the_file_that_answers_is_among_the_first_three() {
         })
         .collect();
 
-    let (mut right, mut first, mut counting) = (0, 0, 0);
+    let mut right = 0;
+    let mut first = 0;
+    let mut counting = 0;
     for Question { file, asked } in &questions {
         let found: Vec<_> = collection
             .query(asked, 20)

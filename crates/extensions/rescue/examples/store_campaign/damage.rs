@@ -176,7 +176,8 @@ fn case(sound: &Sound, seed: u64, tally: &mut BTreeMap<&'static str, u64>) -> Ou
     } else {
         (&sound.closed, "closed")
     };
-    let (mut database, mut log) = (image.database.clone(), image.log.clone());
+    let mut database = image.database.clone();
+    let mut log = image.log.clone();
     let mut hit = BTreeSet::new();
     let what = damage(&mut database, &mut log, &mut random, &mut hit);
     *tally.entry(what).or_default() += 1;
@@ -331,7 +332,8 @@ fn damage(
         }
         4 => {
             let pages = length / PAGE;
-            let (one, other) = (random.below(pages) * PAGE, random.below(pages) * PAGE);
+            let one = random.below(pages) * PAGE;
+            let other = random.below(pages) * PAGE;
             for at in 0..PAGE {
                 bytes.swap(one + at, other + at);
             }

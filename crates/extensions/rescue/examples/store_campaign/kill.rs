@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(crate) fn run(count: u64, seed: u64) -> Vec<(u64, Outcome)> {
     let mut outcomes = Vec::new();
-    let (mut kills, mut acknowledged) = (0, 0);
+    let mut kills = 0;
+    let mut acknowledged = 0;
     let mut at = 0;
     while at < count {
         // A store's whole life is one repeatable thing: its seed is that of its first kill.
@@ -151,12 +152,11 @@ impl Running {
             .stderr(Stdio::inherit());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let mut out = child.stdout.take().ok_or("the worker has no output")?;
-        let (acknowledged, said) = (
-            Arc::new(AtomicUsize::new(0)),
-            Arc::new(Mutex::new(Vec::new())),
-        );
+        let acknowledged = Arc::new(AtomicUsize::new(0));
+        let said = Arc::new(Mutex::new(Vec::new()));
         let listening = {
-            let (acknowledged, said) = (Arc::clone(&acknowledged), Arc::clone(&said));
+            let acknowledged = Arc::clone(&acknowledged);
+            let said = Arc::clone(&said);
             thread::spawn(move || {
                 let mut buffer = [0; 4_096];
                 while let Ok(count) = out.read(&mut buffer)

@@ -69,7 +69,8 @@ fn arguments(given: &[String]) -> Result<(&'static Campaign, u64, u64), String> 
     let campaign = CAMPAIGNS.iter().find(|campaign| campaign.name == name);
     let campaign =
         campaign.ok_or_else(|| format!("there is no campaign `{name}`; there are {}", names()))?;
-    let (mut count, mut seed) = (100, 1);
+    let mut count = 100;
+    let mut seed = 1;
     for pair in given[1..].chunks(2) {
         let [flag, value] = pair else {
             return Err(format!("`{}` needs a number", pair[0]));

@@ -28,7 +28,9 @@ pub(crate) fn run(count: u64, seed: u64) -> Vec<(u64, Outcome)> {
         return Vec::new();
     }
     let mut outcomes = Vec::new();
-    let (mut at, mut writes, mut syncs) = (0, 0, 0);
+    let mut at = 0;
+    let mut writes = 0;
+    let mut syncs = 0;
     while at < count {
         let first = seed.wrapping_add(at);
         let states = STATES.min(count - at);
@@ -227,7 +229,8 @@ impl Disk {
         let mut said = Vec::new();
         for call in calls.iter().filter(|call| call.result >= 0) {
             let arguments = Arguments::read(&call.arguments);
-            let (begun, ended) = (call.begun, call.ended);
+            let begun = call.begun;
+            let ended = call.ended;
             match call.name.as_str() {
                 "write" if arguments.descriptor() == Some(1) => {
                     said.push((
@@ -243,7 +246,8 @@ impl Disk {
                     else {
                         continue;
                     };
-                    let (mut bytes, file) = (arguments.bytes(1), &mut disk.files[file]);
+                    let mut bytes = arguments.bytes(1);
+                    let file = &mut disk.files[file];
                     bytes.truncate(call.result as usize);
                     let offset = if call.name == "write" {
                         file.end
@@ -270,7 +274,7 @@ impl Disk {
                 }
                 "fsync" | "fdatasync" => match arguments.path_of(0) {
                     Some(path) if names.contains_key(&path) => {
-                        disk.files[names[&path]].syncs.push((begun, ended))
+                        disk.files[names[&path]].syncs.push((begun, ended));
                     }
                     Some(path) if path.starts_with(root) => {
                         disk.folder_syncs
@@ -297,7 +301,8 @@ impl Disk {
                     }
                 }
                 "rename" => {
-                    let (from, to) = (arguments.path(0), arguments.path(1));
+                    let from = arguments.path(0);
+                    let to = arguments.path(1);
                     if let Some(file) = names.remove(&from) {
                         names.insert(to.clone(), file);
                         disk.namings
@@ -447,7 +452,9 @@ struct Arguments<'a>(Vec<&'a str>);
 impl<'a> Arguments<'a> {
     /// Splits at commas outside of quotes and of the paths of descriptors.
     fn read(text: &'a str) -> Self {
-        let (mut start, mut quoted, mut angled) = (0, false, false);
+        let mut start = 0;
+        let mut quoted = false;
+        let mut angled = false;
         let mut arguments = Vec::new();
         for (at, c) in text.char_indices() {
             match c {

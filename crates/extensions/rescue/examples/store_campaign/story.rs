@@ -275,7 +275,8 @@ fn check_own(place: &Place, messages: &[Message]) -> Result<(), String> {
             return Err(format!("message {number} is there twice"));
         }
         if !(told.revised..=told.announced).contains(&revision) {
-            let (from, to) = (told.revised, told.announced);
+            let from = told.revised;
+            let to = told.announced;
             return Err(format!(
                 "message {number} is in revision {revision}, and {from} to {to} were told"
             ));

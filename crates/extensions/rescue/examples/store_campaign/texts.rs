@@ -40,7 +40,8 @@ fn time(number: u32) -> Timestamp {
 /// The number and revision a text says it is of; none if it is no text of ours, whole.
 pub(crate) fn read(text: &str) -> Option<(u32, u32)> {
     let (number, revision) = text.strip_prefix('[')?.split_once(' ')?.0.split_once('.')?;
-    let (number, revision) = (number.parse().ok()?, revision.parse().ok()?);
+    let number = number.parse().ok()?;
+    let revision = revision.parse().ok()?;
     (words(number, revision) == text).then_some((number, revision))
 }
 

@@ -195,7 +195,8 @@ fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
 }
 
 fn problem_of(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
-    let (hash, body) = (row.get_ref(2)?, row.get_ref(3)?);
+    let hash = row.get_ref(2)?;
+    let body = row.get_ref(3)?;
     let (Ok(hash), Ok(body)) = (hash.as_blob(), body.as_str()) else {
         return Ok(Some("its columns are not what they should be".to_owned()));
     };
@@ -344,7 +345,8 @@ fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
         connection,
         "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key",
     )?;
-    let (mut found, mut count) = (Vec::new(), 0_u64);
+    let mut found = Vec::new();
+    let mut count = 0_u64;
     for id in ids {
         match database::requests(connection, &ConversationId::new(&id)) {
             Ok(checked) => count += checked,

@@ -16,7 +16,8 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
             "nothing is stored yet",
         )];
     };
-    let (mut repaired, mut failed) = (Vec::new(), Vec::new());
+    let mut repaired = Vec::new();
+    let mut failed = Vec::new();
     let mut note = |done: io::Result<Option<String>>, path: &Path| match done {
         Ok(Some(done)) => repaired.push(done),
         Ok(None) => {}

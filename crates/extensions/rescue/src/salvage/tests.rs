@@ -192,10 +192,8 @@ async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let all = fill(&store).await;
-    let (path, log) = (
-        folder.path().join("conversations.db"),
-        folder.path().join("conversations.db-wal"),
-    );
+    let path = folder.path().join("conversations.db");
+    let log = folder.path().join("conversations.db-wal");
     let killed = tempfile::tempdir().unwrap();
     std::fs::copy(&path, killed.path().join("conversations.db")).unwrap();
     let mut bytes = std::fs::read(&log).unwrap();

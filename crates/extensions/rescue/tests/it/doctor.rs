@@ -309,7 +309,8 @@ async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
 
 /// A store as a kill leaves it, with this done to its log.
 async fn killed(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
-    let (place, killed) = (Place::new(), Place::new());
+    let place = Place::new();
+    let killed = Place::new();
     let store = place.open();
     store
         .create(NewConversation::new(conversation("a"), "p"))

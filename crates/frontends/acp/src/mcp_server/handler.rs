@@ -152,10 +152,8 @@ impl TaskHandler {
                 .tasks
                 .start(arguments.cwd.as_deref(), arguments.run())?,
         };
-        let (wait, cancel_with_call) = (
-            tools::waiting_time(arguments.wait_seconds),
-            arguments.cancel_with_call,
-        );
+        let wait = tools::waiting_time(arguments.wait_seconds);
+        let cancel_with_call = arguments.cancel_with_call;
         self.wait(
             &task,
             CallWait {
@@ -185,10 +183,8 @@ impl TaskHandler {
         if answered.is_none() {
             self.tasks.begin(&task, arguments.run())?;
         }
-        let (wait, cancel_with_call) = (
-            tools::waiting_time(arguments.wait_seconds),
-            arguments.cancel_with_call,
-        );
+        let wait = tools::waiting_time(arguments.wait_seconds);
+        let cancel_with_call = arguments.cancel_with_call;
         self.wait(
             &task,
             CallWait {
@@ -360,7 +356,8 @@ impl TaskHandler {
             return Ok(WaitEnd::Return);
         }
         let deadline = Instant::now() + call.wait;
-        let (mut watch, mut progress) = (task.watch(), ProgressReporter::new(call.context));
+        let mut watch = task.watch();
+        let mut progress = ProgressReporter::new(call.context);
         loop {
             let (need, runs, activity) = {
                 let state = watch.borrow_and_update();

@@ -92,10 +92,12 @@ pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let (service, token) = (service.clone(), Arc::clone(&token));
+        let service = service.clone();
+        let token = Arc::clone(&token);
         connections.spawn(async move {
             let answer = service_fn(|request: Request<Incoming>| {
-                let (service, token) = (service.clone(), Arc::clone(&token));
+                let service = service.clone();
+                let token = Arc::clone(&token);
                 async move {
                     Ok::<_, Infallible>(match refusal(&request, &token) {
                         Some(refused) => refused,

@@ -177,7 +177,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(id);
         }
-        let (line, output) = (serde_json::to_vec(&item), Arc::clone(&self.output));
+        let line = serde_json::to_vec(&item);
+        let output = Arc::clone(&self.output);
         async move { write(&output, line?).await }
     }
 

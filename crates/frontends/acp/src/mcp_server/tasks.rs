@@ -104,7 +104,8 @@ impl DelegatedTask {
             cancel: CancellationToken::new(),
             approvals: 0,
         };
-        let (state, choices) = (watch::Sender::new(state), Mutex::new(choices));
+        let state = watch::Sender::new(state);
+        let choices = Mutex::new(choices);
         Arc::new(Self {
             id,
             cwd,
@@ -313,7 +314,8 @@ async fn in_full(
     cancel: &CancellationToken,
 ) -> Result<String, HostError> {
     let mode = request.mode.unwrap_or_else(|| task.host.mode());
-    let (approver, cancel) = (request.approver.clone(), cancel.clone());
+    let approver = request.approver.clone();
+    let cancel = cancel.clone();
     task.host
         .in_full(WrittenPrompt {
             cwd: &task.cwd,

@@ -44,7 +44,8 @@ pub(crate) fn run(args: AcpArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
-        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        let input = tokio::io::stdin();
+        let output = tokio::io::stdout();
         haft_acp::serve(Arc::new(host), input, output, stop.cancelled()).await?;
         Ok(ProcessExit::Completed)
     })

@@ -167,7 +167,7 @@ pub(crate) fn run(
             )?;
         }
         CatalogueCommand::Remove { name, common } => {
-            change::remove(kind, &name, &CatalogueContext::find(&common)?)?
+            change::remove(kind, &name, &CatalogueContext::find(&common)?)?;
         }
     }
     Ok(ProcessExit::Completed)

@@ -74,8 +74,10 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
             root = project.root.display()
         )));
     }
-    let (host, root) = (wiring::environment(), project.root.as_path());
-    let (mode, projects) = (PermissionMode::Ask, vec![root.to_owned()]);
+    let host = wiring::environment();
+    let root = project.root.as_path();
+    let mode = PermissionMode::Ask;
+    let projects = vec![root.to_owned()];
     let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
         &places,
         &loaded.config.sandbox,

@@ -252,7 +252,8 @@ mod tests {
     fn every_command_and_every_option_is_offered() {
         fn check(command: &Command, path: &[&str]) {
             let with = |last: &str| offered(&[path, &[last]].concat());
-            let (names, options) = (with(""), with("--"));
+            let names = with("");
+            let options = with("--");
             for arg in command
                 .get_arguments()
                 .filter(|arg| !arg.is_hide_set())

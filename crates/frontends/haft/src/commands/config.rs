@@ -89,11 +89,12 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
 /// Prints the value in force as it is, or all below the key with their keys. Why a value that is
 /// not set is in force goes to stderr, so that scripts read nothing but the value.
 fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
-    let (with_origin, json) = (args.origin, args.output.json);
+    let with_origin = args.origin;
+    let json = args.output.json;
     let shown = ShownValues::find(&args.output.common, Some(key))?;
     match shown.values.get(key) {
         Some(value) if json && !with_origin => {
-            output::print_json(&serde_json::to_value(&value.in_force)?)?
+            output::print_json(&serde_json::to_value(&value.in_force)?)?;
         }
         Some(value) if !json && !with_origin => {
             let text = value

@@ -231,7 +231,9 @@ impl EventSink for DemoListener {
             window,
         } = &event.body
         {
-            let (output_reserve, remaining, window) = (*output_reserve, *remaining, *window);
+            let output_reserve = *output_reserve;
+            let remaining = *remaining;
+            let window = *window;
             self.budget = Some(Budget {
                 layers: layers.clone(),
                 output_reserve,

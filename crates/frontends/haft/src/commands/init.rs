@@ -121,7 +121,8 @@ pub(crate) fn prompt(
 /// sent with each that follows.
 fn quote(read: u64, price: Option<Price>) -> String {
     let first = FIXED + read;
-    let (again, tokens) = (first * (REQUESTS - 1), first * REQUESTS + OUTPUT);
+    let again = first * (REQUESTS - 1);
+    let tokens = first * REQUESTS + OUTPUT;
     match price {
         Some(price) => {
             let again = again as f64 * price.cached_input.unwrap_or(price.input);

@@ -442,7 +442,8 @@ impl TuiSession<'_> {
     /// Says which conversation is open, what was said last in it, and whether that was cut off.
     fn tell_opened(&self) {
         let Some(session) = &self.session else { return };
-        let (conversation, history) = (session.conversation(), session.history());
+        let conversation = session.conversation();
+        let history = session.history();
         let text = text!(
             "interactive-resumed",
             name = conversation.name,

@@ -243,10 +243,12 @@ struct LibraryGit<'a> {
 impl<'a> LibraryGit<'a> {
     fn open(folder: &'a Path, project: &Project, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
-        let (of_sandbox, mode) = (&loaded.config.sandbox, PermissionMode::Plan);
+        let of_sandbox = &loaded.config.sandbox;
+        let mode = PermissionMode::Plan;
         let sandbox =
             wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
-        let (host, root) = (wiring::environment(), project.root.as_path());
+        let host = wiring::environment();
+        let root = project.root.as_path();
         // The whole environment: of it git gets what leads to the network, an agent for keys
         // included.
         let program = GitProgram::find(
@@ -282,10 +284,8 @@ impl<'a> LibraryGit<'a> {
     /// checked out without.
     fn run(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
         let folder = self.folder.display();
-        let (dir, tree) = (
-            format!("--git-dir={folder}/.git"),
-            format!("--work-tree={folder}"),
-        );
+        let dir = format!("--git-dir={folder}/.git");
+        let tree = format!("--work-tree={folder}");
         let all: Vec<_> = [dir.as_str(), tree.as_str()]
             .into_iter()
             .chain(arguments.iter().copied())

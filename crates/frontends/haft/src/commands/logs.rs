@@ -150,7 +150,8 @@ fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
                 run.outcome = Some(text("outcome"));
             }
             None if line.message == TURN_STARTED => {
-                let (model, folder) = (text("model"), text("cwd"));
+                let model = text("model");
+                let folder = text("cwd");
                 runs.push(LoggedRun {
                     id: line.run,
                     started: line.time,

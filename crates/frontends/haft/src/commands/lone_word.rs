@@ -187,7 +187,8 @@ mod tests {
         let mut all: Vec<String> = swaps(name).collect();
         let inserted = ['a', 's', 'z', 'X', '0', '-', '_', '.', 'é', '\u{301}'];
         for at in 0..=chars.len() {
-            let (before, after) = (chars[..at].iter().collect::<String>(), &chars[at..]);
+            let before = chars[..at].iter().collect::<String>();
+            let after = &chars[at..];
             let rest = |from: usize| after.iter().skip(from).collect::<String>();
             all.extend(inserted.iter().map(|c| format!("{before}{c}{}", rest(0))));
             if at < chars.len() {

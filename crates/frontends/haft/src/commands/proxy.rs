@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
             tokio::spawn(TrafficRecorder::new(setup).run(received, move |event| said.take(&event)));
         let mut ended = Ok(ProcessExit::Completed);
         serve(listener, upstreams, traffic, async {
-            ended = end(args, address).await
+            ended = end(args, address).await;
         })
         .await?;
         recorder.await?;
@@ -139,7 +139,8 @@ async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExi
 
 /// The variables by which agents are pointed at a server.
 fn variables(address: SocketAddr) -> [(&'static str, String); 9] {
-    let (root, v1) = (format!("http://{address}"), format!("http://{address}/v1"));
+    let root = format!("http://{address}");
+    let v1 = format!("http://{address}/v1");
     [
         ("ANTHROPIC_BASE_URL", root.clone()),
         ("ANTHROPIC_API_BASE", root.clone()),

@@ -137,7 +137,8 @@ fn change(
     job: impl Fn(&TaskQueue, i64) -> Result<bool, haft_store::StoreError>,
 ) -> anyhow::Result<()> {
     let queue = queue(&args.output.common)?;
-    let (mut rows, mut left) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut left = Vec::new();
     for id in &args.ids {
         let changed = job(&queue, *id)?;
         rows.push(json!({"id": id, "changed": changed}));

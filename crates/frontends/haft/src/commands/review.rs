@@ -85,7 +85,8 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         mode,
         Vec::new(),
     ))?;
-    let (host, root) = (wiring::environment(), project.root.as_path());
+    let host = wiring::environment();
+    let root = project.root.as_path();
     let git = GitProgram::find(
         &host.supervisor(),
         &sandbox,

@@ -44,7 +44,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     let task = task(args, places, config, piped.as_deref())?;
     let mut plan = lower(args, config, task.as_deref())?;
     take_role(&mut plan, args, places)?;
-    let (mode, images) = (plan.mode, images::read(args)?);
+    let mode = plan.mode;
+    let images = images::read(args)?;
     if args.bg {
         return in_background(
             args,

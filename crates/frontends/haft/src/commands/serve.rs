@@ -42,7 +42,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     let access = AccessToken::new(token.clone());
     let form_token = access.for_forms();
     let host = Arc::new(DrivenHost::new(args.common.clone(), None, None)?);
-    let (models, mode, cwd) = (host.models(), host.mode(), std::env::current_dir()?);
+    let models = host.models();
+    let mode = host.mode();
+    let cwd = std::env::current_dir()?;
     let (tasks, work) = DelegatedTasks::new(host, cwd.clone());
     let jobs = JobFolder::at(places.jobs());
     let runs = Some(PageRuns {
@@ -52,7 +54,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
         mode,
         jobs,
     });
-    let (common, home) = (args.common.clone(), places.environment.absolute_home());
+    let common = args.common.clone();
+    let home = places.environment.absolute_home();
     let site = Arc::new(Inspector {
         store,
         config: loaded.config,

@@ -90,7 +90,7 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
         ToolsCommand::Show { name, output } => {
-            wiring::runtime()?.block_on(show::run(&name, &output))?
+            wiring::runtime()?.block_on(show::run(&name, &output))?;
         }
         ToolsCommand::Add {
             name,
@@ -115,7 +115,7 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
             );
         }
         ToolsCommand::Stats { of, output } => {
-            wiring::runtime()?.block_on(stats::run(&of, &output))?
+            wiring::runtime()?.block_on(stats::run(&of, &output))?;
         }
     }
     Ok(ProcessExit::Completed)

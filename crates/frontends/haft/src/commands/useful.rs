@@ -86,7 +86,8 @@ impl FromStr for LineSpan {
         let wrong = || text!("useful-bad-lines").to_owned();
         let (start, end) = text.split_once('-').unwrap_or((text, text));
         let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
-        let (start, end) = (number(start)?, number(end)?);
+        let start = number(start)?;
+        let end = number(end)?;
         if start == 0 || end < start {
             Err(wrong())
         } else {

@@ -88,7 +88,8 @@ pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
     if config.sandbox.mode == SandboxMode::Off {
         return Err(usage_error(text!("worker-sandbox-off")));
     }
-    let (queue, heart) = (Arc::new(queue_of(&config)?), queue_of(&config)?);
+    let queue = Arc::new(queue_of(&config)?);
+    let heart = queue_of(&config)?;
     let limits = config.section(wiring::postgres::SECTION)?;
     let options = options(&args, &limits);
     if let Some(address) = args.metrics {
@@ -119,7 +120,8 @@ pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
     };
     let runtime = wiring::runtime()?;
     runtime.block_on(async move {
-        let (stop, at_once) = (CancellationToken::new(), CancellationToken::new());
+        let stop = CancellationToken::new();
+        let at_once = CancellationToken::new();
         on_signals(&stop, &at_once);
         tokio::task::spawn_blocking(move || worker.run(&stop, &at_once)).await??;
         anyhow::Ok(())
@@ -169,7 +171,8 @@ fn workspaces(places: &Places, config: &Config, folder: &Path) -> anyhow::Result
         )));
     }
     let setup = set_up_sandbox(places, &config.sandbox, PermissionMode::Plan, Vec::new());
-    let (host, sandbox) = (wiring::environment(), wiring::runtime()?.block_on(setup)?);
+    let host = wiring::environment();
+    let sandbox = wiring::runtime()?.block_on(setup)?;
     // The whole environment: of it git gets what leads to the network, an agent for keys included.
     let git = GitProgram::find(
         &host.supervisor(),
@@ -199,7 +202,8 @@ fn on_signals(stop: &CancellationToken, at_once: &CancellationToken) {
         let Ok(mut signals) = signal(kind) else {
             continue;
         };
-        let (stop, at_once) = (stop.clone(), at_once.clone());
+        let stop = stop.clone();
+        let at_once = at_once.clone();
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 let (token, message) = if stop.is_cancelled() {

@@ -37,7 +37,7 @@ pub(crate) fn run(command: Option<WorktreesCommand>) -> anyhow::Result<ProcessEx
     match command.unwrap_or(WorktreesCommand::List(JsonArgs::default())) {
         WorktreesCommand::List(output) => list(&output)?,
         WorktreesCommand::Remove { ids, common } => {
-            ids.iter().try_for_each(|id| remove(id, &common))?
+            ids.iter().try_for_each(|id| remove(id, &common))?;
         }
     }
     Ok(ProcessExit::Completed)
@@ -104,10 +104,8 @@ fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
             root = root.display()
         )));
     }
-    let (store, mode) = (
-        wiring::open_store(&places, &loaded.config)?,
-        PermissionMode::Plan,
-    );
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let mode = PermissionMode::Plan;
     let (_held, sandbox) = wiring::runtime()?.block_on(async {
         // Whoever works in it holds its conversation.
         let held = store

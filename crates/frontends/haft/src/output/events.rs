@@ -80,7 +80,7 @@ impl EventSink for Printer {
                 }
             }
             OutputFormat::Text if event.agent != haft_engine::MAIN => {
-                super::agents::tell(event, self.verbose)
+                super::agents::tell(event, self.verbose);
             }
             OutputFormat::Text => self.tell(&event.body),
         }

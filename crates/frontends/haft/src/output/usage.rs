@@ -92,7 +92,8 @@ fn unstyled(text: &str) -> String {
 /// What has a style in a line of clap's has it in its translation, too: names are the same in both,
 /// and a heading ends with a colon.
 fn restyled(english: &str, chinese: &str) -> String {
-    let (mut text, mut rest) = (String::new(), chinese);
+    let mut text = String::new();
+    let mut rest = chinese;
     for piece in english.split(RESET) {
         let (Some(begin), Some(last)) = (piece.find(STYLE), piece.rfind(STYLE)) else {
             continue;

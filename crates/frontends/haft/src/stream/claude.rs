@@ -78,7 +78,8 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 /// The text and the images of a message; anything else in it cannot be taken.
 fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
-    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut images = Vec::new();
     for block in blocks {
         match block["type"].as_str() {
             Some("text") => texts.push(block["text"].as_str().unwrap_or_default()),

@@ -299,10 +299,10 @@ impl StreamControl {
                 None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
             Ok(StreamInput::Initialize { id, request }) => {
-                output::print_line(&self.initialize(&id, request))
+                output::print_line(&self.initialize(&id, request));
             }
             Ok(StreamInput::UseModel { id, model }) => {
-                output::print_line(&self.use_model(&id, model.as_deref()))
+                output::print_line(&self.use_model(&id, model.as_deref()));
             }
             Ok(StreamInput::UseMode { id, mode }) => output::print_line(&self.use_mode(&id, &mode)),
             Ok(StreamInput::Reply(reply)) => output::print_line(&reply),

@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn a_text_without_end_is_cut() {
         let lines = logged(LogLevel::Warn, || {
-            tracing::warn!("{}", "ü".repeat(MAX_TEXT))
+            tracing::warn!("{}", "ü".repeat(MAX_TEXT));
         });
         assert_eq!(lines[0].message.len(), MAX_TEXT);
     }
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn lines_keep_their_order() {
         let lines = logged(LogLevel::Info, || {
-            (0..200).for_each(|number| tracing::info!(number, "line"))
+            (0..200).for_each(|number| tracing::info!(number, "line"));
         });
         let numbers: Vec<_> = lines
             .iter()

@@ -144,7 +144,8 @@ impl Extension for McpExtension {
         self.given.join(&mut gathered, &project.root, &|name| {
             places.environment.variable(name)
         });
-        let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
+        let secrets = secrets(&gathered.servers);
+        let rules = rules(&gathered.servers);
         let told = Arc::new(StartNotices::default());
         let sandboxes = ServerSandboxes {
             places: places.clone(),
@@ -379,7 +380,8 @@ fn host(
     environment: Arc<Vec<(String, String)>>,
     approver: Option<Arc<dyn Approver>>,
 ) -> ServerHost {
-    let (places, shared) = (&sandboxes.places, &sandboxes.shared);
+    let places = &sandboxes.places;
+    let shared = &sandboxes.shared;
     ServerHost {
         supervisor,
         environment,

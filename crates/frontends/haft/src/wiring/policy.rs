@@ -208,7 +208,8 @@ impl ProjectPolicy {
         file: &PolicyFile<'_>,
         line: Option<usize>,
     ) {
-        let (place, home) = (file.place(line), super::environment().home());
+        let place = file.place(line);
+        let home = super::environment().home();
         // Other agents write paths from the project's root in this way.
         let mut rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, home.as_deref()) {
@@ -385,10 +386,8 @@ impl Extension for PolicyExtension {
                 .filter_map(|text| PermissionRule::parse(text, home.as_deref()).ok());
             parsed.map(|rule| (decision, rule)).collect()
         };
-        let (mut all, ask) = (
-            rules(Decision::Deny, &policy.rules.deny),
-            rules(Decision::Ask, &policy.rules.ask),
-        );
+        let mut all = rules(Decision::Deny, &policy.rules.deny);
+        let ask = rules(Decision::Ask, &policy.rules.ask);
         all.extend(ask);
         let notices = policy.warnings.into_iter().map(|message| Notice {
             code: "project_policy",

@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn what_lies_outside_is_not_kept() {
-        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         fs::write(outside.path().join("secret"), "x").unwrap();
         fs::create_dir(top.join("sub")).unwrap();

@@ -141,14 +141,12 @@ pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
     if processor().is_none() {
         return;
     }
-    let (id, mut turns) = (
-        &event.conversation_id,
-        TURNS.lock().unwrap_or_else(PoisonError::into_inner),
-    );
+    let id = &event.conversation_id;
+    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let root = || task().unwrap_or_else(|| (trace_of(id.as_str()), SpanId::INVALID));
     match &event.body {
         EventBody::Conversation { model, .. } => {
-            drop(turns.insert(id.clone(), begin(event, model, root())))
+            drop(turns.insert(id.clone(), begin(event, model, root())));
         }
         EventBody::Subagent {
             phase: SubagentPhase::Started,

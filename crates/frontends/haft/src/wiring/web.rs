@@ -58,7 +58,8 @@ fn add(
     config: &WebConfig,
     context: &ExtensionContext<'_>,
 ) -> anyhow::Result<()> {
-    let (environment, supervisor) = (&context.places.environment, context.supervisor);
+    let environment = &context.places.environment;
+    let supervisor = context.supervisor;
     let [http, https, except] = haft_agent::proxies(environment);
     let proxies = WebProxies {
         http,

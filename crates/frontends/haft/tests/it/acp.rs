@@ -60,10 +60,8 @@ impl Editor {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        let (input, output) = (
-            child.stdin.take(),
-            BufReader::new(child.stdout.take().unwrap()),
-        );
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
         Self {
             child,
             input,

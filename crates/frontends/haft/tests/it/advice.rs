@@ -89,7 +89,8 @@ fn refusals_name_what_allows_the_call() {
     std::fs::write(outside.join("b.txt"), "two\n").unwrap();
     let out = |name: &str| outside.join(name).display().to_string();
     let command = |line: &str| json!({"command": line, "requires_approval": false});
-    let (edits, auto) = ("--permission-mode accept-edits", "--permission-mode auto");
+    let edits = "--permission-mode accept-edits";
+    let auto = "--permission-mode auto";
     let added = format!("--add-dir '{}'", outside.display());
     let calls: [(&str, Value, Vec<String>); 8] = [
         (

@@ -1009,7 +1009,8 @@ fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
         says("alpha", 1, Reply::text("Whole.")),
     ]);
     agent(&rig, "alpha", "", "You work.");
-    let (log, once) = (rig.home().join("log"), rig.home().join("once"));
+    let log = rig.home().join("log");
+    let once = rig.home().join("once");
     let stop = format!(
         "cat >> {0}; echo >> {0}; test -e {1} && exit 0; touch {1}; echo the other half >&2; exit 2",
         log.display(),

@@ -99,7 +99,8 @@ fn the_gate_reads_them_as_it_reads_english() {
     let decided = |line: &str| {
         rig.run(&["permissions", "explain", "--json", line]).json()["decision"].clone()
     };
-    let (read, removed) = (decided("cat 'notes.txt'"), decided("rm -rf 'notes.txt'"));
+    let read = decided("cat 'notes.txt'");
+    let removed = decided("rm -rf 'notes.txt'");
     assert_ne!(removed, "allow");
     // What cannot be seen is asked about, in whatever script: blanks of another width, joiners,
     // variation selectors.

@@ -126,7 +126,8 @@ fn prices_in_yuan_are_shown_as_such_and_counted_at_their_rate() {
         ..Usage::default()
     };
     let script = || Script::turns([Reply::text("好。").with_usage(usage)]).unwrap();
-    let (model, variable) = ("glm-cn/glm-5.3", "ZHIPUAI_API_KEY");
+    let model = "glm-cn/glm-5.3";
+    let variable = "ZHIPUAI_API_KEY";
     let rig = Rig::new(Api::OpenaiChat, script());
     let cost = |ran: &Ran| ran.result()["cost"]["total"].as_f64();
     let unrated = asked(&rig, model, variable, &["你好"]);

@@ -33,7 +33,8 @@ fn expand(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) 
     };
     let inside = inside.rsplit_once('}').map_or(inside, |(inside, _)| inside);
     let before: ModulePath = before.iter().cloned().chain(names(head)).collect();
-    let (mut depth, mut start) = (0, 0);
+    let mut depth = 0;
+    let mut start = 0;
     for (at, one) in inside.char_indices() {
         match one {
             '{' => depth += 1,
@@ -175,7 +176,8 @@ fn reached(
     from: &ModulePath,
     edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>,
 ) -> BTreeSet<ModulePath> {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from.clone()];
     while let Some(module) = open.pop() {
         for next in edges.get(&module).into_iter().flatten() {
             if seen.insert(next.clone()) {

@@ -258,10 +258,8 @@ fn a_client_is_asked_by_claudes_names_and_may_change_the_call() {
 #[test]
 fn a_hook_of_the_client_that_says_nothing_means_no() {
     let declared = json!([{"matcher": "Bash", "hookCallbackIds": ["h0"], "timeout": 0.2}]);
-    let (error, deny) = (
-        json!({"subtype": "error", "error": "a bug"}),
-        json!({"subtype": "success", "response": {"hookSpecificOutput": {"permissionDecision": "deny"}}}),
-    );
+    let error = json!({"subtype": "error", "error": "a bug"});
+    let deny = json!({"subtype": "success", "response": {"hookSpecificOutput": {"permissionDecision": "deny"}}});
     let allow = json!({"subtype": "success", "response": {}});
     for (answer, runs) in [
         (Some(allow), true),

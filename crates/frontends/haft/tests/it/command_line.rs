@@ -34,7 +34,8 @@ fn commands(rig: &Rig) -> Vec<String> {
 fn mistyped(name: &str) -> [String; 4] {
     let chars: Vec<char> = name.chars().collect();
     let middle = chars.len() / 2;
-    let (before, after) = (&name[..middle], &name[middle + 1..]);
+    let before = &name[..middle];
+    let after = &name[middle + 1..];
     let mut swapped = chars.clone();
     swapped.swap(middle - 1, middle);
     [

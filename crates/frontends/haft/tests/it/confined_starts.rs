@@ -651,10 +651,8 @@ fn a_server_of_the_user_is_confined_where_the_folder_decides_what_runs() {
     let runner = outside.path().join("npx");
     fs::write(&runner, "#!/bin/sh\nexec sh node_modules/.bin/weather\n").unwrap();
     fs::set_permissions(&runner, fs::Permissions::from_mode(0o755)).unwrap();
-    let (runner, elsewhere) = (
-        runner.display().to_string(),
-        outside.path().join("server.sh").display().to_string(),
-    );
+    let runner = runner.display().to_string();
+    let elsewhere = outside.path().join("server.sh").display().to_string();
     let line =
         |program: &str, word: &str| format!("command = \"{program}\"\nargs = [\"{word}\"]\n");
     for (trusted, entry, free) in [
@@ -733,7 +731,8 @@ fn trusting_a_folder_of_a_project_says_that_it_trusts_the_project() {
     fs::create_dir_all(rig.project().join(".git")).unwrap();
     fs::create_dir_all(rig.project().join("deep/sub")).unwrap();
     let said = rig.run(&["trust", "deep/sub"]).stdout();
-    let (root, sub) = (rig.project(), rig.project().join("deep/sub"));
+    let root = rig.project();
+    let sub = rig.project().join("deep/sub");
     assert!(
         said.contains(&format!("{} is trusted", root.display())),
         "{said}"

@@ -523,7 +523,8 @@ fn diff_tells_what_went_and_what_came() {
                 .map(|one| one["segments"].as_u64().unwrap_or(1) as usize)
                 .sum::<usize>()
         };
-        let (old, new) = (show(from), show(to));
+        let old = show(from);
+        let new = show(to);
         assert_eq!(
             kept + count("-") + count("="),
             old["segments"].as_array().unwrap().len(),
@@ -752,10 +753,8 @@ fn an_export_is_a_file_too() {
     // The task is done, so both go on with the same words.
     let of_file = render(&rig, &["--from-file", "export.json", "--input", "go on"]);
     let of_store = render(&rig, &["--input", "go on"]);
-    let (of_file, of_store) = (
-        decode(&rig, Api::Anthropic, &of_file),
-        decode(&rig, Api::Anthropic, &of_store),
-    );
+    let of_file = decode(&rig, Api::Anthropic, &of_file);
+    let of_store = decode(&rig, Api::Anthropic, &of_store);
     assert_eq!(of_file.tool_results(), of_store.tool_results());
     assert_eq!(of_file.assistant_turns(), of_store.assistant_turns());
 }

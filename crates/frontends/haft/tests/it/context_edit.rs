@@ -253,7 +253,8 @@ fn the_price_is_told_and_a_dry_run_changes_nothing() {
     let listed = rig.run(&["context", "edit", "list", "--json"]).json();
     let lines = listed["messages"].as_array().unwrap();
     assert_eq!(lines.len(), messages.len());
-    let (block, last) = (&lines[1], lines.last().unwrap());
+    let block = &lines[1];
+    let last = lines.last().unwrap();
     assert_eq!(
         (&block["block"], &lines[2]["block"]),
         (&json!(id(&messages[1])), &json!(id(&messages[1])))

@@ -201,10 +201,8 @@ fn messages_are_found_by_their_words() {
         (&hit["conversation"]["name"], &hit["message"]["role"]),
         (&json!("where is the login form?"), &json!("assistant"))
     );
-    let (text, highlights) = (
-        hit["snippet"]["text"].as_str().unwrap(),
-        &hit["snippet"]["highlights"],
-    );
+    let text = hit["snippet"]["text"].as_str().unwrap();
+    let highlights = &hit["snippet"]["highlights"];
     let marked: Vec<String> = highlights
         .as_array()
         .unwrap()
@@ -686,7 +684,8 @@ fn postgres_finds_a_project_by_its_remote() {
         println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
         return;
     };
-    let (one, other) = (rig(), rig());
+    let one = rig();
+    let other = rig();
     let on_server = |rig: &Rig, arguments: &[&str]| {
         let mut command = rig.command(arguments);
         rig_output(command.env("HAFT_STORE__URL", &url))

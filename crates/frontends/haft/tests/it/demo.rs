@@ -162,7 +162,7 @@ fn demo_goes_on_in_a_weaker_sandbox() {
     );
     match command.output() {
         Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare: ") => {
-            assert_fixed(&Ran(output))
+            assert_fixed(&Ran(output));
         }
         _ => eprintln!("skipped: no user namespace can be made here"),
     }

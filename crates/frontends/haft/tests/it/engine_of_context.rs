@@ -424,7 +424,8 @@ fn what_pruning_cleared_stays_cleared_after_a_restart() {
         of_type(&second.events(), "prefix_break")
     );
     let requests = requests(&rig);
-    let (before, after) = (&requests[10], &requests[11]);
+    let before = &requests[10];
+    let after = &requests[11];
     assert_eq!(
         after.messages[..before.messages.len()],
         before.messages[..],
@@ -481,7 +482,8 @@ fn cache_aware_reminders_only_append_through_a_restart() {
                 .collect::<Vec<_>>()
         };
         for pair in requests.windows(2) {
-            let (before, after) = (parts(&pair[0]), parts(&pair[1]));
+            let before = parts(&pair[0]);
+            let after = parts(&pair[1]);
             assert_eq!(after[..before.len()], before[..], "{api}: only appended");
         }
         let copies = requests
@@ -601,10 +603,8 @@ fn a_summary_that_takes_too_long_is_given_up() {
         .to_owned();
     assert!(told.contains("no summary within 1 s"), "{told}");
     let after = rig.export();
-    let (before, after) = (
-        before["messages"].as_array().unwrap(),
-        after["messages"].as_array().unwrap(),
-    );
+    let before = before["messages"].as_array().unwrap();
+    let after = after["messages"].as_array().unwrap();
     assert_eq!(
         after[..before.len()],
         before[..],

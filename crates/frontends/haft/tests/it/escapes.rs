@@ -484,7 +484,8 @@ fn any_user_is_held_in() {
     if !getuid().is_root() {
         return;
     }
-    let (shared, own) = (folder(), folder());
+    let shared = folder();
+    let own = folder();
     let copy = |program: &Path| {
         let target = shared.path().join(program.file_name().unwrap());
         assert!(
@@ -497,7 +498,8 @@ fn any_user_is_held_in() {
         );
         target
     };
-    let (tests, program) = (copy(&std::env::current_exe().unwrap()), copy(haft()));
+    let tests = copy(&std::env::current_exe().unwrap());
+    let program = copy(haft());
     chown(own.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Command::new(tests)
         .args([
@@ -514,10 +516,8 @@ fn any_user_is_held_in() {
         .gid(NOBODY)
         .output()
         .unwrap();
-    let (said, complaints) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success() && said.contains("1 passed"),
         "{said}{complaints}"

@@ -515,10 +515,10 @@ fn a_repository_elsewhere_must_know_the_project() {
                 project.join(".git"),
                 format!("gitdir: {}\n", evil.display()),
             )
-            .unwrap()
+            .unwrap();
         }),
         ("a link", |project, evil| {
-            symlink(evil, project.join(".git")).unwrap()
+            symlink(evil, project.join(".git")).unwrap();
         }),
         ("a work tree of another", |project, evil| {
             let worktree = evil.join("worktrees/x");
@@ -536,7 +536,8 @@ fn a_repository_elsewhere_must_know_the_project() {
     for (what, plant) in plants {
         let trap = Trap::new();
         trap.configure("[core]\n\tfsmonitor = EVIL\n");
-        let (project, evil) = (trap.rig.project(), trap.outside.path().join("repository"));
+        let project = trap.rig.project();
+        let evil = trap.outside.path().join("repository");
         fs::rename(project.join(".git"), &evil).unwrap();
         plant(&project, &evil);
         refused(&trap, what, "does not name this folder as one of its own");
@@ -598,7 +599,8 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
 #[test]
 fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_reviewed() {
     let rig = rig([Reply::text("Fine.").times(3)]);
-    let (source, linked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = tempfile::tempdir().unwrap();
+    let linked = tempfile::tempdir().unwrap();
     let at = |folder: &Path, arguments: &[&str]| {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
         Command::new("git")

@@ -794,10 +794,8 @@ fn hooks_of_a_repository_fire_once_it_is_trusted_and_not_after_they_changed() {
         assert!(!fires(&rig), "{file}: not before it is trusted");
         assert_eq!(rig.run(&["trust"]).code(), 0);
         assert!(fires(&rig), "{file}: once it is trusted");
-        let (text, more) = (
-            std::fs::read_to_string(rig.project().join(file)).unwrap(),
-            "\n",
-        );
+        let text = std::fs::read_to_string(rig.project().join(file)).unwrap();
+        let more = "\n";
         rig.write(file, format!("{text}{more}"));
         assert!(!fires(&rig), "{file}: not after it changed");
     }

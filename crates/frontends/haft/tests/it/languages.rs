@@ -73,7 +73,8 @@ fn what_programs_read_is_the_same_in_every_language() {
         &["conversations", "export"],
         &["events"],
     ] {
-        let (plain, chinese) = (rig.run(arguments), run_with(&rig, CHINESE, arguments));
+        let plain = rig.run(arguments);
+        let chinese = run_with(&rig, CHINESE, arguments);
         assert_eq!(plain.stdout(), chinese.stdout(), "{arguments:?}");
         assert_eq!(plain.code(), chinese.code(), "{arguments:?}");
     }
@@ -113,7 +114,8 @@ fn events_and_what_is_stored_are_english() {
 fn the_key_goes_before_the_locale() {
     let rig = rig();
     let says = |variable, arguments: &[&str]| run_with(&rig, variable, arguments).stdout();
-    let (chinese, english) = ("还没有后台作业", "No runs in the background yet");
+    let chinese = "还没有后台作业";
+    let english = "No runs in the background yet";
     assert!(says(CHINESE, &["jobs"]).starts_with(chinese));
     assert!(says(("LC_ALL", "zh_TW"), &["jobs"]).starts_with(chinese));
     assert!(says(("HAFT_LANGUAGE", "zh-CN"), &["jobs"]).starts_with(chinese));

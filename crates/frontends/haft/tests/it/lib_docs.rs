@@ -153,11 +153,9 @@ fn a_source_behind_ssh_is_fetched_confined() {
         ] {
             git(&source, arguments);
         }
-        let (agent, ssh, planted) = (
-            folder.join("agent"),
-            folder.join("ssh"),
-            folder.join("planted"),
-        );
+        let agent = folder.join("agent");
+        let ssh = folder.join("ssh");
+        let planted = folder.join("planted");
         let socket = std::os::unix::net::UnixListener::bind(&agent).unwrap();
         let heard = std::thread::spawn(move || socket.accept().is_ok());
         let script = format!(

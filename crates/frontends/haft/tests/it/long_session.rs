@@ -112,7 +112,8 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
     assert_eq!(requests.len(), ROUNDS * (STEPS + 1));
     assert_eq!(breaks.len(), requests.len());
     for (index, pair) in requests.windows(2).enumerate() {
-        let (before, after) = (parts(pair[0]), parts(pair[1]));
+        let before = parts(pair[0]);
+        let after = parts(pair[1]);
         let extends = pair[0].system == pair[1].system && after.starts_with(&before);
         let told = &breaks[index + 1];
         assert_eq!(

@@ -33,7 +33,8 @@ fn add(rig: &Rig, text: &str) {
 pub(crate) fn add_shell_server(rig: &Rig) {
     let script = rig.home().join("server.sh");
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
-    let (script, home) = (script.display(), rig.home().display());
+    let script = script.display();
+    let home = rig.home().display();
     add(
         rig,
         &format!(
@@ -282,10 +283,8 @@ fn tools_are_searched_for_when_they_are_too_many_to_tell() {
     );
     assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
     let model = "models.\"mock/gemini-3-scripted\"";
-    let (window, output) = (
-        format!("{model}.context_window=8000"),
-        format!("{model}.max_output_tokens=1000"),
-    );
+    let window = format!("{model}.context_window=8000");
+    let output = format!("{model}.max_output_tokens=1000");
     let small = [
         "--set",
         &window,
@@ -376,10 +375,8 @@ fn a_projects_servers_count_only_once_it_is_trusted() {
 #[test]
 fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
     let rig = rig([call("good4", "show", &json!({})), Reply::text("Done.")]);
-    let (script, home) = (
-        rig.home().join("server.sh"),
-        rig.home().display().to_string(),
-    );
+    let script = rig.home().join("server.sh");
+    let home = rig.home().display().to_string();
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
     let declare = |name: &str, command: &str| {
         let long = "timeout = 100000\nstartup_timeout = 100000";
@@ -448,10 +445,8 @@ fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
     assert_eq!(bodies.len(), 3);
     for pair in bodies.windows(2) {
         assert_eq!(pair[0]["tools"].to_string(), pair[1]["tools"].to_string());
-        let (before, after) = (
-            pair[0]["messages"].as_array().unwrap(),
-            pair[1]["messages"].as_array().unwrap(),
-        );
+        let before = pair[0]["messages"].as_array().unwrap();
+        let after = pair[1]["messages"].as_array().unwrap();
         assert_eq!(
             before[..],
             after[..before.len()],

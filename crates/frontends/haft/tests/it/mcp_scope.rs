@@ -19,10 +19,8 @@ struct Two {
 impl Two {
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
-        let (a, b) = (
-            McpServer::start(Revision::Current).unwrap(),
-            McpServer::start(Revision::Current).unwrap(),
-        );
+        let a = McpServer::start(Revision::Current).unwrap();
+        let b = McpServer::start(Revision::Current).unwrap();
         let file = rig.home().join("config.toml");
         let before = fs::read_to_string(&file).unwrap();
         let servers = format!(

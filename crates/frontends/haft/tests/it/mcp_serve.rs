@@ -33,10 +33,8 @@ impl TaskClient {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        let (input, output) = (
-            child.stdin.take(),
-            BufReader::new(child.stdout.take().unwrap()),
-        );
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
         Self {
             child,
             input,
@@ -1010,7 +1008,8 @@ fn over_http_only_whoever_has_the_token_is_served() {
     let rig = rig([Reply::text("Done.")]);
     for given in [None, Some("mine-0123456789")] {
         let server = ServedTasks::start(&rig, given);
-        let (address, token) = (&server.address, &server.token);
+        let address = &server.address;
+        let token = &server.token;
         assert!(address.starts_with("127.0.0.1:"), "{address}");
         let client = json!({"name": "test", "version": "1"});
         let params =

@@ -133,7 +133,9 @@ fn used(surface_name: &str) -> Vec<(String, Arguments)> {
 
 /// The names of `, name, other = value)`.
 fn arguments(call: &str) -> Arguments {
-    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let mut depth = 0;
+    let mut quoted = false;
+    let mut escaped = false;
     let mut parts = vec![String::new()];
     for c in call.chars() {
         match c {
@@ -158,7 +160,8 @@ fn arguments(call: &str) -> Arguments {
 #[test]
 fn every_message_is_there_and_used_with_its_arguments() {
     for name in SURFACES {
-        let (written, used) = (written(name, "en"), used(name));
+        let written = written(name, "en");
+        let used = used(name);
         assert!(
             used.len() >= written.len() && !used.is_empty(),
             "{name}: the uses were not found"
@@ -179,7 +182,8 @@ fn every_message_is_there_and_used_with_its_arguments() {
 #[test]
 fn every_message_is_there_in_chinese_with_the_same_arguments() {
     for name in SURFACES {
-        let (english, chinese) = (written(name, "en"), written(name, "zh-CN"));
+        let english = written(name, "en");
+        let chinese = written(name, "zh-CN");
         for (key, arguments) in &english {
             assert_eq!(
                 chinese.get(key),

@@ -362,10 +362,8 @@ fn a_key_can_lie_in_the_keyring() {
 
 /// A configuration with a main model that is overloaded and another one, each on its own server.
 fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
-    let (one, two) = (
-        rig.server.base_url(Api::OpenaiChat),
-        second.base_url(Api::Anthropic),
-    );
+    let one = rig.server.base_url(Api::OpenaiChat);
+    let two = second.base_url(Api::Anthropic);
     rig.configure(&format!(
         "[model_roles]\n{roles}\n\
          [providers.one]\napi = \"openai-chat\"\nbase_url = \"{one}\"\n\
@@ -680,10 +678,8 @@ fn the_estimate_follows_what_replies_are_billed() {
         "estimates {tokens:?}, billed {billed:?}"
     );
     let later = rig.task(&["-c", "again"]).events();
-    let (told, paid) = (
-        of_type(&later, "window")[0].clone(),
-        of_type(&later, "usage")[0].clone(),
-    );
+    let told = of_type(&later, "window")[0].clone();
+    let paid = of_type(&later, "usage")[0].clone();
     let off_later =
         (told["tokens"].as_f64().unwrap() / paid["usage"]["input"].as_f64().unwrap() - 1.0).abs();
     assert!(

@@ -369,7 +369,8 @@ fn own_files_are_private_when_everything_is_used() {
         (Layout::Xdg, "022"),
         (Layout::Xdg, "000"),
     ] {
-        let (server, user) = (model(), FreshUser::new(layout, umask));
+        let server = model();
+        let user = FreshUser::new(layout, umask);
         write_sources(&user.project());
         let source = user.top.path().join("config.toml");
         fs::write(&source, configuration(&server)).unwrap();
@@ -445,7 +446,8 @@ fn own_files_are_private_when_everything_is_used() {
 
 #[test]
 fn own_folders_of_older_versions_are_tightened_and_the_configuration_folder_is_not() {
-    let (server, user) = (model(), FreshUser::new(Layout::HaftHome, "022"));
+    let server = model();
+    let user = FreshUser::new(Layout::HaftHome, "022");
     let home = user.top.path().join("user/home/of haft");
     for folder in ["data", "state", "cache"] {
         fs::create_dir_all(home.join(folder)).unwrap();

@@ -285,7 +285,9 @@ pub(crate) fn at_terminal(
         .stdin(terminal);
     let answers: Vec<_> = answers.iter().map(|answer| format!("{answer}\n")).collect();
     let typist = std::thread::spawn(move || {
-        let (mut shown, mut answers, mut piece) = (String::new(), answers.into_iter(), [0; 4096]);
+        let mut shown = String::new();
+        let mut answers = answers.into_iter();
+        let mut piece = [0; 4096];
         // The other side is closed when haft has ended.
         while let Ok(length @ 1..) = master.read(&mut piece) {
             shown.push_str(&String::from_utf8_lossy(&piece[..length]));

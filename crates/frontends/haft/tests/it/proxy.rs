@@ -281,9 +281,11 @@ fn tunnels() -> (String, Arc<Mutex<Vec<String>>>) {
             heads.lock().unwrap().push(head);
             let Some(Ok(target)) = target else { continue };
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
-            let (mut from, mut to) = (stream.try_clone().unwrap(), target.try_clone().unwrap());
+            let mut from = stream.try_clone().unwrap();
+            let mut to = target.try_clone().unwrap();
             thread::spawn(move || io::copy(&mut from, &mut to));
-            let (mut from, mut to) = (target, stream);
+            let mut from = target;
+            let mut to = stream;
             thread::spawn(move || io::copy(&mut from, &mut to));
         }
     });

@@ -467,7 +467,8 @@ impl VectorServer {
     /// One request of one connection.
     fn answer(stream: &mut TcpStream, kept: &Mutex<Vec<String>>) {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let (mut line, mut length) = (String::new(), 0);
+        let mut line = String::new();
+        let mut length = 0;
         let mut first = String::new();
         while reader.read_line(&mut line).unwrap_or(0) > 2 {
             if first.is_empty() {

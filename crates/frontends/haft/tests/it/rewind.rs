@@ -61,7 +61,8 @@ fn words_are_taken_back_with_all_that_came_of_them() {
     let [.., before, after] = requests.as_slice() else {
         panic!("{}", requests.len())
     };
-    let (before, after) = (before.seen().unwrap(), after.seen().unwrap());
+    let before = before.seen().unwrap();
+    let after = after.seen().unwrap();
     assert_eq!(
         after.messages[..second],
         before.messages[..second],

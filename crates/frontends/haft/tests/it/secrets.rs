@@ -115,8 +115,11 @@ fn everything(folder: &Path, into: &mut Vec<u8>) {
 fn no_planted_secret_is_kept_or_shown() {
     let secrets = planted();
     let part = |index: usize| &secrets[index * 40..(index + 1) * 40];
-    let (in_environment, in_file, in_argv, in_error, in_model) =
-        (part(0), part(1), part(2), part(3), part(4));
+    let in_environment = part(0);
+    let in_file = part(1);
+    let in_argv = part(2);
+    let in_error = part(3);
+    let in_model = part(4);
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([

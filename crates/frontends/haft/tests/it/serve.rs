@@ -364,7 +364,8 @@ fn forms_of_others_change_nothing_and_no_field_is_run() {
     let page = ServedPage::start(&rig);
     let editor = format!("/c/{id}/edit");
     let token = page.form_token(&editor);
-    let (host, cookie) = (&page.address, page.cookie());
+    let host = &page.address;
+    let cookie = page.cookie();
     let form = format!("do=keep&edit=drop&id={}", messages[2]);
     let whole = format!("form_token={token}&{form}");
     let own = format!("host: {host}\r\n");

@@ -95,11 +95,9 @@ impl Terminal {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let screens = Arc::<Mutex<Vec<String>>>::default();
-        let (mut reader, shown, all) = (
-            master.try_clone().unwrap(),
-            Arc::clone(&screen),
-            Arc::clone(&written),
-        );
+        let mut reader = master.try_clone().unwrap();
+        let shown = Arc::clone(&screen);
+        let all = Arc::clone(&written);
         let history = Arc::clone(&screens);
         std::thread::spawn(move || {
             let mut bytes = [0; 8_192];

@@ -52,10 +52,8 @@ fn a_conversation_is_chosen_from_a_list() {
         let mut terminal = Terminal::start(&rig, &["-r"], (columns, 20));
         terminal.until_text("Resume which");
         let shown = terminal.text();
-        let (page, bug) = (
-            shown.find("write the page").unwrap(),
-            shown.find("fix the bug").unwrap(),
-        );
+        let page = shown.find("write the page").unwrap();
+        let bug = shown.find("fix the bug").unwrap();
         assert!(
             page < bug && shown.contains("just now, 2"),
             "the newest first: {shown}"
@@ -183,7 +181,9 @@ fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
     terminal.press(SHIFT_TAB);
     terminal.until_text("ask: asks before");
     say(&mut terminal, "thanks", "Three.");
-    let (before, planning, after) = (body(&rig, 1), body(&rig, 2), body(&rig, 4));
+    let before = body(&rig, 1);
+    let planning = body(&rig, 2);
+    let after = body(&rig, 4);
     assert!(
         planning["messages"]
             .to_string()

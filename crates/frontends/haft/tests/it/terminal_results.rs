@@ -179,7 +179,8 @@ fn a_path_is_a_link_where_the_terminal_knows_them() {
         let terminal = Terminal::start_with(&rig, &["--", "go"], (80, 24), environment);
         terminal.until_text("Read.");
         terminal.until_idle();
-        let (written, folder) = (terminal.written(), rig.project().canonicalize().unwrap());
+        let written = terminal.written();
+        let folder = rig.project().canonicalize().unwrap();
         let link = format!(
             "\u{1b}]8;;file://{}/a%20b%1B%5D0%3Bx.txt\u{1b}\\",
             folder.display()

@@ -45,7 +45,8 @@ fn intact(terminal: &Terminal, kind: &str) {
             && rows[input + 1].contains("mock/")
             && rows[input + 2..].iter().all(String::is_empty)
     });
-    let (written, shown) = (terminal.written(), terminal.text());
+    let written = terminal.written();
+    let shown = terminal.text();
     for sequence in [
         "\u{1b}]",
         "\u{1b}[2J",

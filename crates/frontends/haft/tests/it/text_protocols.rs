@@ -156,7 +156,8 @@ fn a_small_task_over_both_protocols_on_every_api() {
                             "{api} {protocol}, request {}",
                             number + 1
                         );
-                        let (one, other) = (texts(one), texts(other));
+                        let one = texts(one);
+                        let other = texts(other);
                         assert_eq!(
                             timeless(&one),
                             timeless(&other),

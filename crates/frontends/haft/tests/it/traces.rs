@@ -188,7 +188,8 @@ fn answer(mut stream: TcpStream) -> Option<Taken> {
     stream
         .set_read_timeout(Some(Duration::from_mins(1)))
         .unwrap();
-    let (mut read, mut piece) = (Vec::new(), [0; 8_192]);
+    let mut read = Vec::new();
+    let mut piece = [0; 8_192];
     loop {
         if let Some(at) = read.windows(4).position(|four| four == b"\r\n\r\n") {
             let head = String::from_utf8(read[..at].to_vec())
@@ -442,7 +443,8 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
     };
     let collector = Collector::start();
     let id = team.add("go", &["--max-budget-usd", "1"]);
-    let (one, other) = (team.host(), team.host());
+    let one = team.host();
+    let other = team.host();
     let mut worker = started(&mut collector.told_by(team.worker(one.path(), &[])));
     team.wait("the command runs and its request is told", |team| {
         team.shared.path().join("ran").exists() && !collector.spans().is_empty()
@@ -464,7 +466,8 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
     }
     std::fs::write(team.shared.path().join("go"), "").unwrap();
 
-    let (spans, task) = (collector.spans(), team.task(id));
+    let spans = collector.spans();
+    let task = team.task(id);
     let trace = task["conversation"].as_str().unwrap().replace('-', "");
     assert!(
         spans.iter().all(|span| hex(&span.trace) == trace),

@@ -118,7 +118,8 @@ fn pages() -> Vec<(PathBuf, PathBuf)> {
 fn translated_pages_have_the_headings_blocks_and_commands_of_the_originals() {
     for (original, translated) in pages() {
         let name = translated.display();
-        let (english, chinese) = (Outline::of(&original), Outline::of(&translated));
+        let english = Outline::of(&original);
+        let chinese = Outline::of(&translated);
         assert_eq!(chinese.levels, english.levels, "{name}: levels of headings");
         assert_eq!(
             chinese.blocks, english.blocks,

@@ -467,13 +467,16 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         ran.json()[0]["id"].as_i64().unwrap()
     };
-    let (id, shared) = (add("two"), team.shared.path());
-    let (one, other) = (host(), host());
+    let id = add("two");
+    let shared = team.shared.path();
+    let one = host();
+    let other = host();
     let mut worker = started(&mut team.worker(one.path(), &[]));
     team.wait("the second step runs its command", |_| {
         shared.join("second").exists()
     });
-    let (first, second) = (linked(id, "first").unwrap(), linked(id, "second").unwrap());
+    let first = linked(id, "first").unwrap();
+    let second = linked(id, "second").unwrap();
     worker.kill().unwrap();
     worker.wait().unwrap();
     let copies = add("copy");
@@ -554,7 +557,8 @@ fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
         return;
     };
     let host = team.host();
-    let (handed, cancelled) = (team.add("hand over", &[]), team.add("cancel", &[]));
+    let handed = team.add("hand over", &[]);
+    let cancelled = team.add("cancel", &[]);
     let mut worker = started(&mut team.worker(host.path(), &["--slots", "2", "--drain", "0.2"]));
     let in_command = |id: i64| {
         move |team: &Team| {
@@ -742,7 +746,8 @@ fn postgres_many_repositories_bundles_and_metrics() {
             "--branches",
         ],
     );
-    let (list, project) = (team.shared.path().join("repos.txt"), team.rig.project());
+    let list = team.shared.path().join("repos.txt");
+    let project = team.rig.project();
     fs::write(
         &list,
         format!(
@@ -863,7 +868,8 @@ fn words(line: &str) -> Vec<String> {
 fn the_files_for_deployment_name_options_and_settings_that_exist() {
     let rig = rig([]);
     let file = |name: &str| fs::read_to_string(Path::new("../../../deploy").join(name)).unwrap();
-    let (compose, unit) = (file("compose.yaml"), file("haft-worker.service"));
+    let compose = file("compose.yaml");
+    let unit = file("haft-worker.service");
     let of_compose = compose
         .lines()
         .find_map(|line| line.trim().strip_prefix("command: [\"worker\""))

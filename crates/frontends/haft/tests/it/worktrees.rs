@@ -111,10 +111,8 @@ fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
     git(&rig, &["checkout", "--quiet", "lines.txt"]);
     rig.write("new.txt", "new\n");
     rig.write("ignored", "mine\n");
-    let (before, index) = (
-        git(&rig, &["log", "--oneline", "--all"]),
-        git(&rig, &["diff", "--cached"]),
-    );
+    let before = git(&rig, &["log", "--oneline", "--all"]);
+    let index = git(&rig, &["diff", "--cached"]);
     let ran = rig.task(&["begin"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let told = result(&ran);
@@ -260,10 +258,8 @@ fn a_conflict_changes_nothing_and_keeps_the_copy() {
 /// `haft worktrees`, with one copy that is kept.
 fn listed_and_removed(rig: &Rig, copy: &Path) {
     let listed = rig.run(&["worktrees", "--json"]).json();
-    let (id, project) = (
-        listed[0]["id"].as_str().unwrap(),
-        rig.project().canonicalize().unwrap(),
-    );
+    let id = listed[0]["id"].as_str().unwrap();
+    let project = rig.project().canonicalize().unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(
         (&listed[0]["path"], &listed[0]["project"]),

@@ -81,7 +81,8 @@ fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
             .into_iter()
             .collect();
     }
-    let (mut found, mut folder) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut folder = None;
     for argument in arguments {
         if let Some(text) = argument.strip_prefix('"') {
             let text = text.trim_end_matches("...").trim_end_matches('"');
@@ -116,8 +117,11 @@ fn shown(descriptor: &str) -> Option<&str> {
 
 /// Arguments at their commas, those in quotes and brackets aside.
 fn split(given: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut quoted, mut depth, mut escaped) =
-        (Vec::new(), 0, false, 0_i32, false);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut quoted = false;
+    let mut depth = 0_i32;
+    let mut escaped = false;
     for (index, c) in given.char_indices() {
         match c {
             _ if escaped => escaped = false,

@@ -138,7 +138,8 @@ impl Activity {
             .collect();
         if let Some(retry) = &self.retry {
             let left = retry.at.saturating_sub(self.now).as_millis().div_ceil(1000) as u64;
-            let (attempt, reason) = (&retry.attempt, &retry.reason);
+            let attempt = &retry.attempt;
+            let reason = &retry.reason;
             let text = match left {
                 0 => text!("app-retry-now", attempt, reason),
                 _ => text!("app-retry", attempt, wait = left, reason),

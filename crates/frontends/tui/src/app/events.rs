@@ -84,7 +84,7 @@ impl App {
                 }
             }
             EventBody::ToolProgress { id, name, text } => {
-                text.clone_into(&mut self.call(id, name).progress)
+                text.clone_into(&mut self.call(id, name).progress);
             }
             EventBody::ToolResult {
                 id,
@@ -99,7 +99,7 @@ impl App {
                 self.status.add(*usage, *cost);
             }
             EventBody::Window { tokens, window, .. } => {
-                (self.status.tokens, self.status.window) = (*tokens, *window)
+                (self.status.tokens, self.status.window) = (*tokens, *window);
             }
             EventBody::Budget { layers, .. } => self.status.layers.clone_from(layers),
             EventBody::PrefixBreak {
@@ -113,7 +113,7 @@ impl App {
                 ));
             }
             EventBody::Pruning { message, .. } => {
-                self.note(&haft_messages::error_text(message), TextStyle::Dim)
+                self.note(&haft_messages::error_text(message), TextStyle::Dim);
             }
             EventBody::Compaction { phase, message, .. } => {
                 let style = match phase {
@@ -146,7 +146,7 @@ impl App {
                 self.note(&worded(code, message), TextStyle::Warning);
             }
             EventBody::Question { question, options } => {
-                self.put_before_the_user(question, options)
+                self.put_before_the_user(question, options);
             }
             EventBody::Plan { response, options } => {
                 self.put_before_the_user(response, options);
@@ -314,9 +314,9 @@ impl App {
                 rows.truncate(1);
             }
             if std::mem::take(&mut self.after_words) {
-                self.print_apart(rows)
+                self.print_apart(rows);
             } else {
-                self.print(rows)
+                self.print(rows);
             }
         }
         self.results.push(call, text);
@@ -385,9 +385,9 @@ impl App {
             FreshRows::Next(rows) => {
                 self.after_words |= !rows.is_empty();
                 if is_first {
-                    self.print_apart(rows)
+                    self.print_apart(rows);
                 } else {
-                    self.print(rows)
+                    self.print(rows);
                 }
             }
             FreshRows::Again(rows) => {

@@ -38,7 +38,7 @@ impl App {
                 KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace | KeyCode::Char('?') => return,
                 // It was no question for the keys.
                 KeyCode::Char(_) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                    self.editor.insert("?")
+                    self.editor.insert("?");
                 }
                 _ => {}
             }
@@ -87,7 +87,7 @@ impl App {
             KeyCode::PageUp if self.menu.is_some() => self.step_menu(MenuMove::PageUp),
             KeyCode::PageDown if self.menu.is_some() => self.step_menu(MenuMove::PageDown),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => {
-                self.typed("\n", effects)
+                self.typed("\n", effects);
             }
             KeyCode::Char('j') if control => self.typed("\n", effects),
             KeyCode::Enter => self.enter(effects),
@@ -132,7 +132,8 @@ impl App {
         }
         match image_path(text).filter(|_| self.asking.is_none() && self.form.is_none()) {
             Some(path) => {
-                let (source, text) = (ImageSource::Path(path), text.to_owned());
+                let source = ImageSource::Path(path);
+                let text = text.to_owned();
                 effects.push(Effect::FindImage { source, text });
             }
             None => self.editor.paste(text),
@@ -209,7 +210,7 @@ impl App {
                 KeyCode::Char('j')
                     if key.modifiers == KeyModifiers::CONTROL && !text.is_empty() =>
                 {
-                    text.push('\n')
+                    text.push('\n');
                 }
                 KeyCode::Enter if !text.is_empty() => text.push('\n'),
                 KeyCode::Enter => {}
@@ -267,7 +268,7 @@ impl App {
                 match asking.choice(c) {
                     // A letter of no choice begins a sentence.
                     None if !c.is_whitespace() => {
-                        self.begin_typing(ApprovalStage::Reason, &c.to_string())
+                        self.begin_typing(ApprovalStage::Reason, &c.to_string());
                     }
                     choice => self.choose(choice, effects),
                 }
@@ -401,7 +402,7 @@ impl App {
                         self.filled(filled, effects);
                     }
                     form::FormProgress::Wrong(why) => {
-                        self.note(&format!("  {why}"), TextStyle::Bad)
+                        self.note(&format!("  {why}"), TextStyle::Bad);
                     }
                 }
             }

@@ -52,13 +52,13 @@ impl App {
             }
             CommandHandler::Own(InterfaceCommand::Context) if self.busy => self.context(None),
             CommandHandler::Own(InterfaceCommand::Context) => {
-                effects.push(Effect::Do(Operation::Context))
+                effects.push(Effect::Do(Operation::Context));
             }
             CommandHandler::Own(InterfaceCommand::Cost) => self.cost(),
             CommandHandler::Own(InterfaceCommand::Mode) => self.choose_mode(arguments, effects),
             CommandHandler::Own(InterfaceCommand::Quit) => effects.push(Effect::Quit),
             CommandHandler::Session(_) if self.busy => {
-                self.note(text!("app-turn-running"), TextStyle::Warning)
+                self.note(text!("app-turn-running"), TextStyle::Warning);
             }
             CommandHandler::Session(wanted) => self.want(wanted, arguments, effects),
             CommandHandler::Haft(first) => {
@@ -210,10 +210,8 @@ impl App {
                 .iter()
                 .map(|option| row(option, PickerAction::Send(option.clone()))),
         );
-        let (title, notes) = (
-            text!("app-plan-title").to_owned(),
-            vec![text!("app-plan-note").to_owned()],
-        );
+        let title = text!("app-plan-title").to_owned();
+        let notes = vec![text!("app-plan-note").to_owned()];
         PickerList {
             title,
             notes,

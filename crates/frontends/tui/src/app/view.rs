@@ -172,10 +172,8 @@ impl App {
                 .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };
-        let (count, first) = (
-            menu.items.len(),
-            (menu.chosen + 1).saturating_sub(MENU_ROWS),
-        );
+        let count = menu.items.len();
+        let first = (menu.chosen + 1).saturating_sub(MENU_ROWS);
         let mut rows: Vec<_> = menu
             .items
             .iter()
@@ -280,10 +278,8 @@ pub(super) fn meaning(mode: PermissionMode) -> &'static str {
 
 /// The rows of what the user said.
 pub(super) fn said(text: &str, columns: usize) -> Vec<StyledLine> {
-    let (first, rest) = (
-        StyledLine::of(PROMPT, TextStyle::Accent),
-        StyledLine::of("  ", TextStyle::Plain),
-    );
+    let first = StyledLine::of(PROMPT, TextStyle::Accent);
+    let rest = StyledLine::of("  ", TextStyle::Plain);
     let mut rows = Vec::new();
     let shown: Vec<_> = text.lines().take(SAID_ROWS).collect();
     for (at, line) in shown.iter().enumerate() {

@@ -188,7 +188,8 @@ impl Vim {
             ),
         };
         // Nobody cuts a character in two.
-        let (from, to) = (editor.boundary_from(from), editor.boundary_from(to));
+        let from = editor.boundary_from(from);
+        let to = editor.boundary_from(to);
         self.rows = matches!(reach, MotionReach::Rows(_));
         if operator == VimOperator::Copy {
             editor.text[from..to].clone_into(&mut editor.cut);
@@ -338,7 +339,8 @@ fn motion(
     counted: bool,
     operator: Option<VimOperator>,
 ) -> Option<MotionReach> {
-    let (text, at) = (editor.text.as_str(), editor.cursor);
+    let text = editor.text.as_str();
+    let at = editor.cursor;
     let times = |step: &dyn Fn(usize) -> usize| (0..count).fold(at, |at, _| step(at));
     Some(match c {
         'h' => MotionReach::Before(times(&|at| editor.before(at)).max(editor.line_start())),
@@ -395,7 +397,8 @@ fn row_at(text: &str, number: usize) -> usize {
 }
 
 fn first_letter(text: &str, at: usize) -> usize {
-    let (start, end) = (start_of(text, at), end_of(text, at));
+    let start = start_of(text, at);
+    let end = end_of(text, at);
     text[start..end]
         .find(|grapheme: char| !grapheme.is_whitespace())
         .map_or(end, |found| start + found)

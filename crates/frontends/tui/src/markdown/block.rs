@@ -91,7 +91,7 @@ impl MarkdownRenderer {
                 self.push_text(&text, TextStyle::Code);
             }
             Event::Html(text) | Event::InlineHtml(text) => {
-                self.push_text(text.trim_end_matches('\n'), TextStyle::Dim)
+                self.push_text(text.trim_end_matches('\n'), TextStyle::Dim);
             }
             Event::FootnoteReference(text) => self.push_text(&format!("[{text}]"), TextStyle::Dim),
             Event::SoftBreak => self.push_text(" ", TextStyle::Plain),
@@ -102,7 +102,7 @@ impl MarkdownRenderer {
                 self.end_block();
             }
             Event::TaskListMarker(done) => {
-                self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent)
+                self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent);
             }
         }
     }
@@ -296,7 +296,8 @@ impl MarkdownRenderer {
 
     /// Puts a line below the others, with the marks of what it is inside of.
     fn put(&mut self, line: &StyledLine) {
-        let (mut first, mut rest) = (StyledLine::empty(), StyledLine::empty());
+        let mut first = StyledLine::empty();
+        let mut rest = StyledLine::empty();
         for one in &mut self.inside {
             let (of_first, of_rest) = match one {
                 ContainerBlock::Quote => ("│ ".to_owned(), "│ ".to_owned()),

@@ -87,7 +87,8 @@ pub(super) fn clean(text: &str) -> String {
 /// The question and the keys that answer it.
 pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
-    let (tool, reason) = (&approval.tool, haft_messages::error_text(&approval.reason));
+    let tool = &approval.tool;
+    let reason = haft_messages::error_text(&approval.reason);
     let text = match approval.remember.as_slice() {
         [] => text!("plain-approval", tool, reason),
         rules => {

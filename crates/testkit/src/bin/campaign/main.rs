@@ -25,15 +25,13 @@ const CAMPAIGNS: &[Campaign] = &[
 ];
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
-    let (mut name, mut setup) = (
-        None,
-        Setup {
-            count: 100,
-            seed: 1,
-            haft: None,
-            size: None,
-        },
-    );
+    let mut name = None;
+    let mut setup = Setup {
+        count: 100,
+        seed: 1,
+        haft: None,
+        size: None,
+    };
     let mut given = given;
     while let Some(argument) = given.next() {
         let mut value = |what| {

@@ -59,7 +59,8 @@ fn case(case: &mut HaftCase<'_>) -> Case {
         .start_in_thread()
         .map_err(|error| error.to_string())?;
     let mut place = Place::new(case.haft, Api::OpenaiChat, &server)?;
-    let (folder, outside) = (place.project().join("folder"), place.root().join("outside"));
+    let folder = place.project().join("folder");
+    let outside = place.root().join("outside");
     for made in [&folder, &outside] {
         fs::create_dir_all(made.join("deep")).map_err(|error| error.to_string())?;
         for name in FILES.iter().chain(&["kept"]) {
@@ -214,7 +215,8 @@ struct Swapping {
 
 impl Swapping {
     fn of(place: &Place, pause: Duration) -> Result<Self, String> {
-        let (project, outside) = (place.project(), place.root().join("outside"));
+        let project = place.project();
+        let outside = place.root().join("outside");
         let untouched = look(&outside)?;
         Ok(Self {
             folder: project.join("folder"),
@@ -238,9 +240,9 @@ impl Swapping {
                         self.swaps.fetch_add(1, Ordering::Relaxed);
                     }
                     if self.pause.is_zero() {
-                        thread::yield_now()
+                        thread::yield_now();
                     } else {
-                        thread::sleep(self.pause)
+                        thread::sleep(self.pause);
                     }
                 }
             });

@@ -177,7 +177,8 @@ pub(super) fn every_result_called(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn results_first(body: &Value, _: &RequestInfo) -> Verdict {
     let turns = turns(body);
     for pair in turns.windows(2) {
-        let (asking, answering) = (&pair[0], &pair[1]);
+        let asking = &pair[0];
+        let answering = &pair[1];
         let mut other_seen = answering.starts_with_text;
         for (_, _, block) in &answering.blocks {
             let is_result = kind(block) == "tool_result";

@@ -204,7 +204,8 @@ proptest! {
             let speech = |entry: &&Arc<Entry>| matches!(entry.message.role, Role::User | Role::Assistant | Role::Summary);
             entries.iter().filter(speech).map(|entry| entry.message.message_id).collect()
         };
-        let (mut stored, mut sent) = (others(&history), others(&blocks.entries));
+        let mut stored = others(&history);
+        let mut sent = others(&blocks.entries);
         // A message caught inside a block only moves over results, so among themselves nothing moves.
         prop_assert_eq!(&stored, &sent);
         stored.sort_unstable();

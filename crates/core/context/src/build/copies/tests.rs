@@ -50,7 +50,8 @@ impl World {
     }
 
     fn build(&self) -> Assembly {
-        let (system, tools) = (system(), tool_set(&["read_file"]));
+        let system = system();
+        let tools = tool_set(&["read_file"]);
         let plain = Snapshot::new(
             &self.model,
             &self.policy,

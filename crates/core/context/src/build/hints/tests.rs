@@ -17,7 +17,10 @@ fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
         compress: Some(Compress::Never),
         ..Policy::default()
     };
-    let (system, model, tools, history) = (system(), model(), tool_set(&[]), conversation(shape));
+    let system = system();
+    let model = model();
+    let tools = tool_set(&[]);
+    let history = conversation(shape);
     let built = assemble(&Snapshot::new(
         &model, &policy, &system, &tools, &history, &Quarter,
     ))

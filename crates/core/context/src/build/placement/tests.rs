@@ -24,7 +24,9 @@ fn build(history: &[Arc<Entry>], place: Placement, reminders: &Reminders) -> Ass
         reminders: place,
         ..Policy::default()
     };
-    let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
+    let system = system();
+    let model = model();
+    let tools = tool_set(&["read_file"]);
     assemble(&Snapshot {
         reminders: Some(reminders),
         ..Snapshot::new(&model, &policy, &system, &tools, history, &Quarter)

@@ -180,14 +180,12 @@ fn an_unchanged_reminder_is_the_same_message() {
         todo: Some("- [ ] x".into()),
         ..Reminders::default()
     };
-    let (policy, maker) = (
-        Policy::default(),
-        EntryMaker {
-            counter: &Quarter,
-            memo: Some(&memo),
-            recall: RecallTool::Missing,
-        },
-    );
+    let policy = Policy::default();
+    let maker = EntryMaker {
+        counter: &Quarter,
+        memo: Some(&memo),
+        recall: RecallTool::Missing,
+    };
     assert!(Arc::ptr_eq(
         &reminders.run(&policy, maker)[0].1,
         &reminders.run(&policy, maker)[0].1

@@ -30,11 +30,9 @@ fn build_by(
         view: View::Execute,
         ..policy.clone()
     };
-    let (system, model, tools) = (
-        system(),
-        ModelSpec { api, ..model() },
-        tool_set(&["read_file", "write_to_file"]),
-    );
+    let system = system();
+    let model = ModelSpec { api, ..model() };
+    let tools = tool_set(&["read_file", "write_to_file"]);
     let rules = Document {
         kind: DocumentKind::Rules,
         heading: "style.md".into(),

@@ -36,7 +36,9 @@ impl Bench {
     }
 
     fn build(&self, shape: &str, last: Option<&Account>) -> Assembly {
-        let (system, tools, history) = (system(), tool_set(&[]), conversation(shape));
+        let system = system();
+        let tools = tool_set(&[]);
+        let history = conversation(shape);
         let cache = CacheRule {
             rule: CacheKind::Anthropic,
             min: 1,
@@ -44,7 +46,8 @@ impl Bench {
         };
         let model = ModelSpec { cache, ..model() };
         let plain = Snapshot::new(&model, &self.policy, &system, &tools, &history, &Quarter);
-        let (documents, reminders) = (Some(&self.documents), Some(&self.reminders));
+        let documents = Some(&self.documents);
+        let reminders = Some(&self.reminders);
         assemble(&Snapshot {
             documents,
             reminders,

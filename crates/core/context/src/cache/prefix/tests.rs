@@ -128,10 +128,10 @@ fn every_break_has_its_cause() {
     assert_eq!(cause(world.then(same)), None);
     let changes: [(Cause, ContextChange); 10] = [
         (Cause::ModelSwitched, |world| {
-            world.model.name = "other".into()
+            world.model.name = "other".into();
         }),
         (Cause::ToolsChanged, |world| {
-            world.tools = tool_set(&["read_file", "new"])
+            world.tools = tool_set(&["read_file", "new"]);
         }),
         (Cause::SystemChanged, |world| {
             world.system = system_entry(
@@ -140,25 +140,25 @@ fn every_break_has_its_cause() {
             );
         }),
         (Cause::DocumentsChanged, |world| {
-            world.documents = rules("Be long.")
+            world.documents = rules("Be long.");
         }),
         (Cause::RemindersChanged, |world| {
-            world.reminders.todo = Some("- [x] x".into())
+            world.reminders.todo = Some("- [x] x".into());
         }),
         (Cause::RemindersChanged, |world| {
-            world.reminders = Reminders::default()
+            world.reminders = Reminders::default();
         }),
         (Cause::RemindersMoved, |world| {
-            world.history = lengthy("UATaUATATATATAT")
+            world.history = lengthy("UATaUATATATATAT");
         }),
         (Cause::Compression, |world| {
-            world.history = lengthy("UATaUATATATATaU")
+            world.history = lengthy("UATaUATATATATaU");
         }),
         (Cause::MessagesDeleted, |world| {
-            world.marks.deleted = [id(1)].into()
+            world.marks.deleted = [id(1)].into();
         }),
         (Cause::PolicyChanged, |world| {
-            world.policy.message_ids = MessageIds::All
+            world.policy.message_ids = MessageIds::All;
         }),
     ];
     for (expected, change) in changes {
@@ -188,7 +188,7 @@ fn every_break_has_its_cause() {
         Some(Cause::Rewound)
     );
     let retold = running.then(|world| {
-        world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat()
+        world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat();
     });
     assert_eq!(cause(retold), Some(Cause::Rewound));
     let restored = World {
@@ -272,10 +272,8 @@ fn a_break_tells_where_and_what_it_costs() {
     let run = broken.first.tokens;
     assert_eq!(broken.tokens, u64::from(tokens(&world.history[5..]) + run));
     // The block that now lies before the run is written to the cache; what lies behind it is not.
-    let (written, fresh) = (
-        tokens(&world.history[5..7]),
-        tokens(&world.history[7..]) + run,
-    );
+    let written = tokens(&world.history[5..7]);
+    let fresh = tokens(&world.history[7..]) + run;
     let expected = (f64::from(written) * (3.75 - 0.3) + f64::from(fresh) * (3.0 - 0.3)) / 1e6;
     assert!((broken.cost.unwrap() - expected).abs() < 1e-12);
 }

@@ -5,12 +5,10 @@ use crate::testing::{Quarter, conversation, model, system, tool_set};
 use crate::{Account, Policy, Snapshot, assemble};
 
 fn build(rule: CacheKind, min: u32, shape: &str, last: Option<&Account>) -> (u64, Account) {
-    let (system, tools, policy, history) = (
-        system(),
-        tool_set(&["read_file"]),
-        Policy::default(),
-        conversation(shape),
-    );
+    let system = system();
+    let tools = tool_set(&["read_file"]);
+    let policy = Policy::default();
+    let history = conversation(shape);
     let price = Price {
         input: 3.0,
         cached_input: Some(0.3),
@@ -74,12 +72,10 @@ fn a_short_prefix_is_not_cached() {
 
 #[test]
 fn prices_are_those_of_the_models_own_tokens() {
-    let (system, tools, policy, history) = (
-        system(),
-        tool_set(&["read_file"]),
-        Policy::default(),
-        conversation("UAT"),
-    );
+    let system = system();
+    let tools = tool_set(&["read_file"]);
+    let policy = Policy::default();
+    let history = conversation("UAT");
     let expected = |tokenizer_factor| {
         let price = Price {
             input: 3.0,
@@ -102,7 +98,8 @@ fn prices_are_those_of_the_models_own_tokens() {
             built.account.expected_cost.unwrap().total,
         )
     };
-    let ((counted, cheap), (tokens, dear)) = (expected(1.0), expected(1.5));
+    let (counted, cheap) = expected(1.0);
+    let (tokens, dear) = expected(1.5);
     assert_eq!(tokens, (counted as f64 * 1.5).round() as u64);
     assert!(dear > 1.49 * cheap);
 }
@@ -135,11 +132,11 @@ fn a_break_is_priced_by_the_length_of_the_whole_request() {
             price: Some(price),
             ..model()
         };
-        let (system, policy, history) = (system(), Policy::default(), conversation("UATAT"));
-        let (tools, fewer) = (
-            tool_set(&["read_file", "list_files"]),
-            tool_set(&["read_file"]),
-        );
+        let system = system();
+        let policy = Policy::default();
+        let history = conversation("UATAT");
+        let tools = tool_set(&["read_file", "list_files"]);
+        let fewer = tool_set(&["read_file"]);
         let first = assemble(&Snapshot::new(
             &model, &policy, &system, &tools, &history, &Quarter,
         ))

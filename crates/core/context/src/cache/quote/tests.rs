@@ -146,7 +146,8 @@ struct Driven {
 
 impl Driven {
     fn new(history: &[Arc<Entry>], model: ModelSpec, pause: Duration) -> Self {
-        let (known, cache) = (PrefixCache::new(&model), CacheSimulator::new(&model.cache));
+        let known = PrefixCache::new(&model);
+        let cache = CacheSimulator::new(&model.cache);
         let mut driven = Self {
             given: Given::new(history),
             model,
@@ -292,7 +293,8 @@ proptest! {
         let Some(last) = &driven.last else { return Ok(()) };
         let mut known = PrefixCache::new(&driven.model);
         known.note_sent(Duration::ZERO, &last.account.sent, last.request.tools.tokens, |_| 1);
-        let (soon, long) = (Duration::from_secs(1), Duration::from_secs(3_601));
+        let soon = Duration::from_secs(1);
+        let long = Duration::from_secs(3_601);
         let everything = |cache: &PrefixCache| cache.change(ContextChange::Everything, soon, &driven.model).usage;
         prop_assert_eq!(everything(&known), everything(&driven.known));
         prop_assert_eq!(known.waited(long, &driven.model).is_some(), driven.known.waited(long, &driven.model).is_some());
@@ -311,10 +313,8 @@ fn what_is_billed_again_has_its_price() {
         .known
         .waited(Duration::from_secs(301), &driven.model)
         .unwrap();
-    let (again, read) = (
-        quote.usage.cache_write + quote.usage.input,
-        quote.otherwise.cached_input,
-    );
+    let again = quote.usage.cache_write + quote.usage.input;
+    let read = quote.otherwise.cached_input;
     assert_eq!((quote.tokens, quote.usage.cached_input), (read, 0));
     assert_eq!(quote.saved(), 0);
     let cost = (quote.usage.cache_write - quote.otherwise.cache_write) as f64 * 3.75 / 1e6;

@@ -14,7 +14,8 @@ fn usage(input: u64, output: u64) -> Usage {
 #[test]
 fn due_at_a_share_of_the_usable_window() {
     // Of 200,000 tokens 10,000 are kept free for the reply: 85 % of the rest are 161,500.
-    let (policy, model) = (Policy::default(), windowed());
+    let policy = Policy::default();
+    let model = windowed();
     let due =
         |usage, input: &str, messages| compaction_due(&policy, &model, usage, input, messages);
     assert_eq!(due(usage(150_000, 11_500), "", 3), Due::Now);
@@ -102,7 +103,10 @@ fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
     history.push(entry(summary_message(id(900), at(900), "Σ one", &plan)));
     history.push(crate::testing::text(901, Role::User, "next"));
     let sent = |history: &[Arc<Entry>]| -> (Vec<MessageId>, Assembly) {
-        let (system, model, policy, tools) = (system(), model(), Policy::default(), tool_set(&[]));
+        let system = system();
+        let model = model();
+        let policy = Policy::default();
+        let tools = tool_set(&[]);
         let built = assemble(&Snapshot::new(
             &model, &policy, &system, &tools, history, &Quarter,
         ))

@@ -129,7 +129,8 @@ fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     let Some(Value::Array(files)) = data.get_mut("files") else {
         return false;
     };
-    let (mut room, mut left_out) = (limit, false);
+    let mut room = limit;
+    let mut left_out = false;
     for file in files.iter_mut().filter_map(Value::as_object_mut) {
         left_out |= short_diff(file, room);
         let kept = file
@@ -188,7 +189,8 @@ fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     let Some(Value::String(stdout)) = data.get("stdout") else {
         return false;
     };
-    let (lines, bytes) = (stdout.lines().count(), stdout.len());
+    let lines = stdout.lines().count();
+    let bytes = stdout.len();
     let (text, cut) = ends(
         stdout,
         limits.stdout as usize,
@@ -260,7 +262,8 @@ pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     let all: Vec<_> = text.lines().collect();
     let cut = all.len() > lines;
     let text = if cut {
-        let (head, tail) = (lines.div_ceil(2), lines / 2);
+        let head = lines.div_ceil(2);
+        let tail = lines / 2;
         let note = format!("[{} lines left out]", total.max(all.len()) - lines);
         let kept = all[..head]
             .iter()

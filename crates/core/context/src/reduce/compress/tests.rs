@@ -126,7 +126,9 @@ fn what_the_tool_had_cut_already_is_left_out_too() {
 
 #[test]
 fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
-    let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
+    let system = system();
+    let model = model();
+    let tools = tool_set(&["read_file"]);
     let texts = |history: &[Arc<Entry>], policy: &Policy| -> Vec<String> {
         let request = assemble(&Snapshot::new(
             &model, policy, &system, &tools, history, &Quarter,
@@ -221,21 +223,18 @@ fn files_and_output_stay_plain_text() {
 
 #[test]
 fn nothing_is_compressed_twice() {
-    let (system, model, policy, tools) = (
-        system(),
-        model(),
-        Policy::default(),
-        tool_set(&["read_file"]),
-    );
-    let (memo, history) = (Memo::default(), lengthy("UATATaU"));
+    let system = system();
+    let model = model();
+    let policy = Policy::default();
+    let tools = tool_set(&["read_file"]);
+    let memo = Memo::default();
+    let history = lengthy("UATATaU");
     let snapshot = Snapshot {
         memo: Some(&memo),
         ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)
     };
-    let (one, two) = (
-        assemble(&snapshot).unwrap().request,
-        assemble(&snapshot).unwrap().request,
-    );
+    let one = assemble(&snapshot).unwrap().request;
+    let two = assemble(&snapshot).unwrap().request;
     assert!(
         one.segments
             .iter()

@@ -18,8 +18,10 @@ fn after(
     policy: &Policy,
     last: Option<&Account>,
 ) -> Result<Assembly, ContextError> {
-    let (system, model, tools, state) =
-        (system(), model(), tool_set(&["read_file"]), edits.state());
+    let system = system();
+    let model = model();
+    let tools = tool_set(&["read_file"]);
+    let state = edits.state();
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
     let last = last.map(|account| &account.sent);
     assemble(&Snapshot {
@@ -297,8 +299,10 @@ fn pins_survive_compression_pruning_and_archives() {
     assert!(whole(&built, 2) && !sent_now.contains(&id(0)) && !sent_now.contains(&id(6)));
 
     // Left out by the ladder before, and remembered.
-    let (system, model, tools, state) =
-        (system(), model(), tool_set(&["read_file"]), edits.state());
+    let system = system();
+    let model = model();
+    let tools = tool_set(&["read_file"]);
+    let state = edits.state();
     let cleared = Cleared {
         target: 20_000,
         first_kept: Some(id(40)),
@@ -319,7 +323,8 @@ fn pins_survive_compression_pruning_and_archives() {
 #[test]
 fn the_next_request_has_one_named_break() {
     let history = conversation("UATaUATaU");
-    let (policy, none) = (Policy::default(), Edits::default());
+    let policy = Policy::default();
+    let none = Edits::default();
     let first = build(&history, &none, &policy).unwrap();
     for edit in [
         ContextEdit::Drop { ids: ids(&[1, 2]) },

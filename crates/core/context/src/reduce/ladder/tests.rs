@@ -77,14 +77,12 @@ impl Bench {
             ..SystemInput::default()
         };
         let system = system_entry(render_system(&input).unwrap(), &Quarter);
-        let (tools, model) = (
-            ToolSet::new(specs.clone(), &Quarter),
-            ModelSpec {
-                context_window: window,
-                max_output_tokens: Some(1_000),
-                ..model()
-            },
-        );
+        let tools = ToolSet::new(specs.clone(), &Quarter);
+        let model = ModelSpec {
+            context_window: window,
+            max_output_tokens: Some(1_000),
+            ..model()
+        };
         let plain = Snapshot::new(
             &model,
             &self.policy,
@@ -289,7 +287,8 @@ fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
         panic!("{:?}", built.account.ladder)
     };
     assert!(steps > 0);
-    let (used, usable) = (built.account.budget.used(), u64::from(window) - 1_000);
+    let used = built.account.budget.used();
+    let usable = u64::from(window) - 1_000;
     assert!(used * 2 > usable, "{used} of {usable}");
     assert!(ids(&built).contains(&id(0)), "what the user said stays");
     let owners: Vec<_> = built.request.segments.iter().map(|one| one.owner).collect();

@@ -3,15 +3,13 @@ use crate::testing::{Quarter, conversation, id, lengthy, model, system, tool_set
 use crate::{Assembly, Compress, Policy, Snapshot, Warning, assemble};
 
 fn build(history: &[Arc<Entry>], marks: &Marks) -> Assembly {
-    let (system, model, policy, tools) = (
-        system(),
-        model(),
-        Policy {
-            compress: Some(Compress::RoundEnd),
-            ..Policy::default()
-        },
-        tool_set(&["read_file"]),
-    );
+    let system = system();
+    let model = model();
+    let policy = Policy {
+        compress: Some(Compress::RoundEnd),
+        ..Policy::default()
+    };
+    let tools = tool_set(&["read_file"]);
     assemble(&Snapshot {
         marks: Some(marks),
         ..Snapshot::new(&model, &policy, &system, &tools, history, &Quarter)

@@ -25,14 +25,12 @@ fn build_with_tools(
     cleared: Option<&Cleared>,
     names: &[&str],
 ) -> Assembly {
-    let (system, model, tools) = (
-        system(),
-        ModelSpec {
-            context_window: 1_000_000,
-            ..model()
-        },
-        tool_set(names),
-    );
+    let system = system();
+    let model = ModelSpec {
+        context_window: 1_000_000,
+        ..model()
+    };
+    let tools = tool_set(names);
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
     assemble(&Snapshot { cleared, ..plain }).unwrap()
 }
@@ -41,7 +39,8 @@ fn build_with_tools(
 fn long(steps: usize) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for step in 0..steps {
-        let (number, call_id) = (1 + step * 2, format!("call-{step}"));
+        let number = 1 + step * 2;
+        let call_id = format!("call-{step}");
         let parts = vec![call(&call_id, "read_file", r#"{"path":"a"}"#)];
         history.push(entry(Message::new(
             id(number),
@@ -210,7 +209,8 @@ fn it_waits_while_it_would_clear_little_and_the_request_fits() {
     let mut long_input = history.clone();
     long_input[0] = text(0, Role::User, &"word ".repeat(whole as usize * 16));
     let build = |window: u32| {
-        let (system, tools) = (system(), tool_set(&["read_file"]));
+        let system = system();
+        let tools = tool_set(&["read_file"]);
         let model = ModelSpec {
             context_window: window,
             max_output_tokens: Some(1_000),
@@ -242,7 +242,8 @@ fn larger_steps_clear_less_often() {
             prune_to: Some(prune_to),
             ..policy(12_000)
         };
-        let (mut cleared, mut episodes) = (None, 0);
+        let mut cleared = None;
+        let mut episodes = 0;
         for steps in 1..40 {
             if let Some(more) = build(&long(steps), &policy, cleared.as_ref())
                 .account
@@ -329,8 +330,11 @@ fn only_a_long_string_makes_arguments_large() {
 
 #[test]
 fn a_zone_beyond_the_window_is_an_error() {
-    let (system, model, tools) = (system(), model(), tool_set(&[]));
-    let (policy, history) = (policy(200_001), long(1));
+    let system = system();
+    let model = model();
+    let tools = tool_set(&[]);
+    let policy = policy(200_001);
+    let history = long(1);
     let error = assemble(&Snapshot::new(
         &model, &policy, &system, &tools, &history, &Quarter,
     ))
@@ -364,15 +368,13 @@ proptest! {
 
 #[test]
 fn a_corrected_factor_does_not_take_pruning_back() {
-    let (system, tools, history, policy) = (
-        system(),
-        tool_set(&["read_file"]),
-        long(20),
-        Policy {
-            prune_to: Some(1.0),
-            ..policy(20_000)
-        },
-    );
+    let system = system();
+    let tools = tool_set(&["read_file"]);
+    let history = long(20);
+    let policy = Policy {
+        prune_to: Some(1.0),
+        ..policy(20_000)
+    };
     let build = |tokenizer_factor, cleared: Option<&Cleared>| {
         let model = ModelSpec {
             context_window: 1_000_000,

@@ -138,7 +138,8 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     for message in messages().filter(|message| message.role == Role::Tool) {
         for result in message.tool_results() {
             let call = calls.get(result.tool_call_id.as_str()).copied();
-            let (status, source) = (result.envelope.status, Some(message.message_id.short()));
+            let status = result.envelope.status;
+            let source = Some(message.message_id.short());
             let code = result
                 .envelope
                 .data

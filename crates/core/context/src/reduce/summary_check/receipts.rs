@@ -108,7 +108,9 @@ impl<'a> ArchiveIndex<'a> {
 
     /// The line without the ids in brackets, and those of them that name a message.
     fn take_ids(&self, line: &str) -> (String, Vec<ShortId>) {
-        let (mut plain, mut ids, mut rest) = (String::new(), Vec::new(), line);
+        let mut plain = String::new();
+        let mut ids = Vec::new();
+        let mut rest = line;
         while let Some((before, behind)) = rest.split_once('[') {
             match behind
                 .split_once(']')

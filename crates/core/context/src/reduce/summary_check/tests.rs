@@ -8,7 +8,8 @@ use super::*;
 use crate::testing::{Quarter, at, call, entry, id, named_result, text};
 
 fn plan(messages: Vec<Arc<Entry>>) -> CompactionPlan {
-    let (from, to) = (Timestamp::UNIX_EPOCH, at(9));
+    let from = Timestamp::UNIX_EPOCH;
+    let to = at(9);
     CompactionPlan {
         rounds: 1,
         steps: 1,
@@ -158,7 +159,8 @@ fn what_a_summary_leaves_out_is_added_word_for_word() {
 #[test]
 fn every_line_names_the_messages_it_comes_from() {
     let plan = session();
-    let (first, test) = (id(0).short(), id(6).short());
+    let first = id(0).short();
+    let test = id(6).short();
     let summary = format!(
         "Here is the record:\n\n# Archived Session Summary\n\n{} to {}\n\n## Objectives & Status\nFix the file \
          [{first}, 99999999].\n\n## Technical Context\nzzzz\n\n## Completed Milestones\nnone\n- cargo test -p x still fails [12345678]\n- it is nice \

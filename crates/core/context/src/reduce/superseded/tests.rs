@@ -16,7 +16,8 @@ fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
             .strip_suffix(" !")
             .map_or((*line, false), |line| (line, true));
         let (name, arguments) = line.split_once(' ').unwrap();
-        let (call_id, envelope) = (format!("call-{number}"), Envelope::success("text"));
+        let call_id = format!("call-{number}");
+        let envelope = Envelope::success("text");
         let status = if failed {
             ToolStatus::Error
         } else {
@@ -70,7 +71,9 @@ fn the_cases() {
 #[test]
 fn calls_of_other_agents_are_known_by_what_they_do() {
     let of = |name: &str, arguments: &str| {
-        let (id, name, arguments) = ("c".to_owned(), name.to_owned(), arguments.to_owned());
+        let id = "c".to_owned();
+        let name = name.to_owned();
+        let arguments = arguments.to_owned();
         CallSubject::of(&ToolCall {
             id,
             name,

@@ -108,7 +108,8 @@ async fn the_newest_five_are_shown_and_a_changed_note_is_new() {
 #[tokio::test]
 async fn notes_of_two_processes_are_both_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (notes(folder.path()).await, notes(folder.path()).await);
+    let one = notes(folder.path()).await;
+    let other = notes(folder.path()).await;
     let add = |notes: StoredNotes, name: &'static str| async move {
         for number in 0..20 {
             notes.add("src", &format!("{name} {number}")).await.unwrap();

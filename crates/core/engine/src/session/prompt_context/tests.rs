@@ -36,7 +36,8 @@ fn model() -> ModelSpec {
 }
 
 fn config(folder: &Path) -> SessionConfig {
-    let (root, cwd) = (folder.to_owned(), folder.to_owned());
+    let root = folder.to_owned();
+    let cwd = folder.to_owned();
     let at = |name: &str| folder.join(name);
     SessionConfig {
         agent: crate::MAIN.to_owned(),
@@ -199,11 +200,9 @@ fn item(content: &str, status: TodoState) -> TodoItem {
 
 #[test]
 fn a_plan_step_says_when_it_is_done() {
-    let (done, doing, open) = (
-        TodoState::Completed,
-        TodoState::InProgress,
-        TodoState::Pending,
-    );
+    let done = TodoState::Completed;
+    let doing = TodoState::InProgress;
+    let open = TodoState::Pending;
     let step =
         |items: &[TodoItem]| plan_step(items).map(|PlanStep { step, done_when }| (step, done_when));
     let told = |step: &str, done_when: &str| Some((step.to_owned(), done_when.to_owned()));
@@ -351,7 +350,8 @@ const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 /// Everything a model is told besides the descriptions of tools, with the names of the tools it is
 /// offered.
 fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
-    let (registry, tools) = (prompt.registry(), prompt.registry().told());
+    let registry = prompt.registry();
+    let tools = prompt.registry().told();
     let offered: Vec<String> = registry
         .offered()
         .chain(registry.deferred())
@@ -592,7 +592,8 @@ async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
         }
     }
     let text = |prompt: &PromptContext| prompt.system().message.joined_text();
-    let (english, chinese) = (text(&english), text(&chinese));
+    let english = text(&english);
+    let chinese = text(&chinese);
     // Where the English text says `path:line`, the Chinese one says it in Chinese.
     let mut named = names(&english);
     named.remove("path:line");

@@ -191,7 +191,8 @@ fn thoughts_go_back_to_their_maker_only() {
 fn results_are_joined_once_and_kept() {
     let mut joined = Joined::default();
     let segments = conversation();
-    let (first, again) = (joined.results(&segments), joined.results(&segments));
+    let first = joined.results(&segments);
+    let again = joined.results(&segments);
     assert_eq!(first.len(), segments.len() - 2);
     assert!(
         std::sync::Arc::ptr_eq(&first[4].entry, &again[4].entry),

@@ -74,7 +74,8 @@ proptest! {
             let whole = events(protocol, [text.as_str()]);
             prop_assert_eq!(&whole, &events(protocol, pieces(&text, 1)));
             let mut uneven = Vec::new();
-            let (mut rest, mut sizes) = (text.as_str(), cuts.iter().cycle());
+            let mut rest = text.as_str();
+            let mut sizes = cuts.iter().cycle();
             while let Some(piece) = pieces(rest, *sizes.next().unwrap()).next() {
                 uneven.push(piece);
                 rest = &rest[piece.len()..];

@@ -54,7 +54,9 @@ fn calls(reply: &DecodedReply) -> Vec<&ToolCall> {
 
 #[test]
 fn replies_of_both_kinds_are_told_apart() {
-    let (mut run, mut stay, mut refused) = (0, 0, 0);
+    let mut run = 0;
+    let mut stay = 0;
+    let mut refused = 0;
     for case in REPLIES.split("\n### ").skip(1) {
         let (title, rest) = case.split_once('\n').unwrap();
         let (wanted, text) = rest.split_once("---\n").unwrap();

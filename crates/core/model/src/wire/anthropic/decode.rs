@@ -110,17 +110,13 @@ impl Decode for AnthropicDecoder {
                 }
             }
             "content_block_start" => {
-                let (index, block) = (
-                    required(event.index, "index")?,
-                    required(event.content_block, "content_block")?,
-                );
+                let index = required(event.index, "index")?;
+                let block = required(event.content_block, "content_block")?;
                 self.start(index, block, sink)?;
             }
             "content_block_delta" => {
-                let (index, delta) = (
-                    required(event.index, "index")?,
-                    required(event.delta, "delta")?,
-                );
+                let index = required(event.index, "index")?;
+                let delta = required(event.delta, "delta")?;
                 self.delta(index, &parse("`content_block_delta`", delta.get())?, sink)?;
             }
             "content_block_stop" => self.close(required(event.index, "index")?, sink)?,
@@ -195,7 +191,8 @@ impl AnthropicDecoder {
                 AnthropicOpenBlock::Other
             }
             "tool_use" => {
-                let (id, name) = (required(block.id, "id")?, required(block.name, "name")?);
+                let id = required(block.id, "id")?;
+                let name = required(block.name, "name")?;
                 let input = block.input.map_or("{}", RawValue::get).to_owned();
                 AnthropicOpenBlock::Call(self.assembly.call(id, name, sink), input)
             }

@@ -224,7 +224,7 @@ impl AnthropicWire {
                         name: tool_name(&call.name),
                         input: json::object(&call.arguments),
                         cache_control: None,
-                    }))
+                    }));
                 }
                 Part::ToolResult(result) => pieces.push(AnthropicPiece::Block(tool_result(result))),
                 Part::Image(image) => self.add_image(&mut pieces, image),

@@ -219,11 +219,10 @@ fn stop_reason(reason: String) -> StopReason {
 
 /// The prompt is counted with what came from the cache; thoughts are counted beside the candidate.
 fn neutral(usage: &GeminiUsage) -> Usage {
-    let (prompt, tool_use) = (
-        usage.prompt.unwrap_or(0),
-        usage.tool_use_prompt.unwrap_or(0),
-    );
-    let (cached, thoughts) = (usage.cached.unwrap_or(0), usage.thoughts.unwrap_or(0));
+    let prompt = usage.prompt.unwrap_or(0);
+    let tool_use = usage.tool_use_prompt.unwrap_or(0);
+    let cached = usage.cached.unwrap_or(0);
+    let thoughts = usage.thoughts.unwrap_or(0);
     Usage {
         input: (prompt + tool_use).saturating_sub(cached),
         cached_input: cached,

@@ -157,7 +157,8 @@ impl Wire for GeminiWire {
         // A signature means something only to the model that made it.
         let made_here = self.0.made(message);
         let signed = |signature: &'_ Option<String>| signature.clone().filter(|_| made_here);
-        let (mut calls, mut after_result) = (0, false);
+        let mut calls = 0;
+        let mut after_result = false;
         for part in &message.content {
             match part {
                 Part::Text { text, signature } => {
@@ -220,7 +221,8 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
         ToolStatus::Error => GeminiResult::Error(text),
         ToolStatus::Success | ToolStatus::Partial => GeminiResult::Output(text),
     };
-    let (id, name) = (known_id(&result.tool_call_id), tool_name(&result.name));
+    let id = known_id(&result.tool_call_id);
+    let name = tool_name(&result.name);
     GeminiPart {
         kind: GeminiPartKind::FunctionResponse(GeminiResponse { id, name, response }),
         thought_signature: None,

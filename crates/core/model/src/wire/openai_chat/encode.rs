@@ -193,7 +193,7 @@ impl OpenaiMessages for ChatWire {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
                 Part::Text { text, .. } => texts.push(text_piece(text)),
                 Part::Thinking(thinking) if self.0.made(message) => {
-                    reasoning.push_str(&thinking.text)
+                    reasoning.push_str(&thinking.text);
                 }
                 Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {}
             }

@@ -61,7 +61,8 @@ fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
         .collect();
     let mut events = SseByteStream::new(stream::iter(chunks));
     let mut decoder = new_decoder(api);
-    let (mut deltas, mut progress) = (Vec::new(), ReplyProgress::Going);
+    let mut deltas = Vec::new();
+    let mut progress = ReplyProgress::Going;
     let mut sink = |delta| deltas.push(delta);
     let mut fault = None;
     while let Some(event) = events.next().now_or_never().unwrap() {
@@ -199,7 +200,8 @@ fn ids_made_here_are_recognised_and_differ() {
         vec![],
     );
     let mut ids = CallIds::after(&asked);
-    let (one, two) = (ids.next("read_file"), ids.next("read_file"));
+    let one = ids.next("read_file");
+    let two = ids.next("read_file");
     assert_ne!(one, two);
     assert!(
         CallIds::is_own(&one) && CallIds::is_own(&two),

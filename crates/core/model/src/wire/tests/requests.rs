@@ -154,7 +154,8 @@ fn a_reasoning_model_may_know_its_limit_by_the_old_name() {
         let value: Value = serde_json::from_str(&body(settings, &hello)).unwrap();
         ["max_tokens", "max_completion_tokens"].map(|key| value.get(key).is_some())
     };
-    let (old, new) = ([true, false], [false, true]);
+    let old = [true, false];
+    let new = [false, true];
     assert_eq!(
         [
             keys(true, true, false),

@@ -115,7 +115,8 @@ impl KnownFolders {
 /// Nothing but a folder itself has one.
 fn stamp(folder: &Path) -> Option<Stamp> {
     let seen = folder.symlink_metadata().ok().filter(Metadata::is_dir)?;
-    let (device, inode) = (seen.dev().cast_signed(), seen.ino().cast_signed());
+    let device = seen.dev().cast_signed();
+    let inode = seen.ino().cast_signed();
     Some([
         device,
         inode,

@@ -140,7 +140,8 @@ fn hidden(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
 
 /// The folders and files that together are everything below a path but what is hidden.
 fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let (mut all, mut open) = (Vec::new(), vec![below.to_owned()]);
+    let mut all = Vec::new();
+    let mut open = vec![below.to_owned()];
     while let Some(folder) = open.pop() {
         if hidden.contains(&folder) {
             continue;

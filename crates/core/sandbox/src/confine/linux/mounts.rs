@@ -242,7 +242,9 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
         Some(c"mode=0755"),
     )?;
     let stage = Path::new("/dev");
-    let (dev, shm, run) = (stage.join("dev"), stage.join("shm"), stage.join("run"));
+    let dev = stage.join("dev");
+    let shm = stage.join("shm");
+    let run = stage.join("run");
     for folder in [&dev, &shm, &run] {
         DirBuilder::new().mode(0o755).create(folder)?;
     }

@@ -209,7 +209,8 @@ pub(super) fn looked_for() -> String {
 /// The protected names a folder has, in whatever case, what leads to a name before it; and the
 /// other folders in it.
 fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
-    let (mut found, mut below) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut below = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();

@@ -73,7 +73,8 @@ impl PlanText {
 }
 
 fn assignment((index, entry): (usize, AgentEntry)) -> Result<Assignment, String> {
-    let (name, task) = (entry.name.trim(), entry.task.trim());
+    let name = entry.name.trim();
+    let task = entry.task.trim();
     if name.is_empty() || task.is_empty() {
         return Err(format!("entry {} needs a `name` and a `task`", index + 1));
     }

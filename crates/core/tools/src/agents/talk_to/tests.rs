@@ -45,7 +45,8 @@ impl Post for Carried {
 #[tokio::test]
 async fn a_message_reaches_who_runs_and_nobody_else() {
     let post = Arc::new(Carried::default());
-    let (tool, bench) = (tool(Arc::<Carried>::clone(&post) as _), Bench::new());
+    let tool = tool(Arc::<Carried>::clone(&post) as _);
+    let bench = Bench::new();
     let told = bench
         .run(&tool, json!({"agent": "tester", "message": " go on \n"}))
         .await;
@@ -72,10 +73,8 @@ async fn a_message_reaches_who_runs_and_nobody_else() {
 
 #[tokio::test]
 async fn who_of_a_group_was_not_reached_is_named() {
-    let (tool, bench) = (
-        talk_to_group::tool(Arc::new(Carried::default())),
-        Bench::new(),
-    );
+    let tool = talk_to_group::tool(Arc::new(Carried::default()));
+    let bench = Bench::new();
     let told = bench
         .run(&tool, json!({"group": "all", "message": "hi"}))
         .await

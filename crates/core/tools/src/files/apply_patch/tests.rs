@@ -111,7 +111,9 @@ proptest! {
         pieces in proptest::collection::vec((0..3_u8, "[ab \t]{0,3}"), 1..20),
         ending in prop_oneof![Just("\n"), Just("\r\n"), Just("\r")],
     ) {
-        let (mut old, mut new, mut patch) = (String::new(), String::new(), String::new());
+        let mut old = String::new();
+        let mut new = String::new();
+        let mut patch = String::new();
         for (number, (kind, text)) in pieces.iter().enumerate() {
             // A number makes every line the only one of its kind.
             let line = format!("{number}{text}");

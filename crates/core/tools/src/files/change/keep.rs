@@ -33,7 +33,8 @@ pub(super) enum KeepError {
 
 /// Makes a new file like the old one, and says which attributes it could not take over.
 pub(super) fn take_after(new: &File, old: &Loaded) -> Result<Vec<String>, KeepError> {
-    let (uid, gid) = (old.metadata.uid(), old.metadata.gid());
+    let uid = old.metadata.uid();
+    let gid = old.metadata.gid();
     let made = new.metadata().map_err(KeepError::Mode)?;
     if (made.uid(), made.gid()) != (uid, gid) {
         let owner = fchown(new, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));

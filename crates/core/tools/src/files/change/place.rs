@@ -47,7 +47,8 @@ pub(super) enum Placed {
 
 /// Puts the new file in place of the old one, which then has the temporary's name.
 pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
-    let (name, temporary) = (entry.name(), entry.temporary());
+    let name = entry.name();
+    let temporary = entry.temporary();
     let expect = |before| {
         Ok(if holds(folder, temporary, before)? {
             Placed::Yes
@@ -76,7 +77,8 @@ pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Pla
 
 /// Finishes what [`place`] did if it came to its end, and says whether it had.
 pub(super) fn finish(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
-    let (name, temporary) = (entry.name(), entry.temporary());
+    let name = entry.name();
+    let temporary = entry.temporary();
     folder.settle(temporary, name)?;
     let done = match (&entry.before, &entry.after) {
         (Some(before), _) if exists(folder, temporary)? => holds(folder, temporary, before)?,
@@ -105,7 +107,8 @@ pub(super) enum RollbackResult {
 
 /// Takes back what [`place`] did, or may have done before the process died.
 pub(super) fn take_back(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<RollbackResult> {
-    let (name, temporary) = (entry.name(), entry.temporary());
+    let name = entry.name();
+    let temporary = entry.temporary();
     folder.settle(temporary, name)?;
     match (&entry.before, &entry.after) {
         (Some(before), Some(after)) => take_back_content(folder, entry, before, after),
@@ -129,7 +132,8 @@ fn take_back_content(
     before: &Print,
     after: &Print,
 ) -> io::Result<RollbackResult> {
-    let (name, temporary) = (entry.name(), entry.temporary());
+    let name = entry.name();
+    let temporary = entry.temporary();
     if !exists(folder, temporary)? {
         return Ok(RollbackResult::Yes);
     }
@@ -159,7 +163,8 @@ fn take_back_new(
     entry: &JournalEntry,
     after: &Print,
 ) -> io::Result<RollbackResult> {
-    let (name, temporary) = (entry.name(), entry.temporary());
+    let name = entry.name();
+    let temporary = entry.temporary();
     if !exists(folder, temporary)? {
         if !holds(folder, name, after)? {
             return Ok(if exists(folder, name)? {

@@ -115,7 +115,7 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
             Some(record) => recovered.push(finish(journal, &record, stage)),
             // Nothing had been done yet, or the only file is old or new as it is.
             None if matches!(stage, JournalStage::Writing | JournalStage::Single) => {
-                journal.remove()
+                journal.remove();
             }
             None => recovered.push(Recovery {
                 files: Vec::new(),

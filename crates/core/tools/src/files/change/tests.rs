@@ -48,11 +48,10 @@ fn run(bench: &Bench, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>,
 #[test]
 fn files_are_made_changed_and_removed_together() {
     let bench = Bench::new();
-    let (changed, removed) = (
-        bench.write("changed", "old"),
-        bench.write("removed", "gone"),
-    );
-    let (one, two) = (load(&changed), load(&removed));
+    let changed = bench.write("changed", "old");
+    let removed = bench.write("removed", "gone");
+    let one = load(&changed);
+    let two = load(&removed);
     let made = bench.path("new/folder/made");
     let written = run(
         &bench,
@@ -82,12 +81,12 @@ fn files_are_made_changed_and_removed_together() {
 #[test]
 fn one_file_that_was_overtaken_takes_all_back() {
     let bench = Bench::new();
-    let (first, removed, last) = (
-        bench.write("a", "a1"),
-        bench.write("b", "b1"),
-        bench.write("c", "c1"),
-    );
-    let (one, two, three) = (load(&first), load(&removed), load(&last));
+    let first = bench.write("a", "a1");
+    let removed = bench.write("b", "b1");
+    let last = bench.write("c", "c1");
+    let one = load(&first);
+    let two = load(&removed);
+    let three = load(&last);
     let made = bench.path("folder/new");
     // Of the same size, and with the time it had: only the content tells.
     fs::write(&last, "c2").unwrap();
@@ -418,7 +417,8 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
     for (before, after, placed, expected) in cases {
         let bench = Bench::new();
         let print = |text: &str| Print::of(text.as_bytes());
-        let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
+        let path = bench.path("a");
+        let temporary = ".haft-a.tmp".to_owned();
         let entry = JournalEntry {
             path,
             temporary,
@@ -462,7 +462,8 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
 fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
     let bench = Bench::new();
     let print = |text: &str| Some(Print::of(text.as_bytes()));
-    let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
+    let path = bench.path("a");
+    let temporary = ".haft-a.tmp".to_owned();
     let entry = JournalEntry {
         path,
         temporary,

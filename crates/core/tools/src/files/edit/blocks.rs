@@ -59,13 +59,14 @@ impl EditBlock {
     pub(crate) fn replacing(search: &[String], replace: &[String]) -> Self {
         let mut pieces = Vec::with_capacity(search.len() + replace.len());
         for change in similar::capture_diff_slices(similar::Algorithm::Myers, search, replace) {
-            let (old, new) = (change.old_range(), change.new_range());
+            let old = change.old_range();
+            let new = change.new_range();
             let lines = |from: &[String], range| {
                 from.get::<Range<usize>>(range).unwrap_or_default().to_vec()
             };
             match change.tag() {
                 similar::DiffTag::Equal => {
-                    pieces.extend(lines(search, old).into_iter().map(BlockLine::Keep))
+                    pieces.extend(lines(search, old).into_iter().map(BlockLine::Keep));
                 }
                 similar::DiffTag::Delete | similar::DiffTag::Insert | similar::DiffTag::Replace => {
                     pieces.extend(lines(search, old).into_iter().map(BlockLine::Remove));
@@ -411,7 +412,8 @@ fn changes_of(
         }
     };
     let mut changes: Vec<LineChange> = Vec::new();
-    let (mut at, mut open) = (place.start, false);
+    let mut at = place.start;
+    let mut open = false;
     for piece in &block.pieces {
         if let BlockLine::Keep(_) = piece {
             at += 1;
@@ -452,7 +454,8 @@ impl<'a> Indents<'a> {
             .zip(found)
             .filter(|(wanted, _)| !wanted.trim().is_empty())
         {
-            let (given, real) = (indent(wanted), indent(line.text));
+            let given = indent(wanted);
+            let real = indent(line.text);
             match known.iter_mut().find(|(known, _)| *known == given) {
                 Some((_, known)) if *known == Some(real) => {}
                 Some((_, known)) => *known = None,

@@ -28,7 +28,8 @@ pub(crate) struct TextDifference {
 
 impl TextDifference {
     pub(crate) fn between(old: &str, new: &str) -> Self {
-        let (old, new) = (plain(old), plain(new));
+        let old = plain(old);
+        let new = plain(new);
         let diff = TextDiff::from_lines(old.as_str(), new.as_str());
         let count = |tag| {
             diff.iter_all_changes()

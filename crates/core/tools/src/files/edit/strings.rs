@@ -32,7 +32,8 @@ pub(crate) fn replace(
 ) -> Result<(String, usize), NoFit> {
     let lines = split(text);
     let plain = NormalizedText::of(&lines);
-    let (old, new) = (unified(old, text), unified(new, text));
+    let old = unified(old, text);
+    let new = unified(new, text);
     let places: Vec<usize> = plain.text.match_indices(&old).map(|(at, _)| at).collect();
     match (places.as_slice(), which) {
         ([], _) => {
@@ -52,7 +53,8 @@ pub(crate) fn replace(
     let mut out = String::with_capacity(text.len() + new.len());
     let mut done = 0;
     for at in &places {
-        let (start, end) = (plain.place(*at), plain.place(at + old.len()));
+        let start = plain.place(*at);
+        let end = plain.place(at + old.len());
         out.push_str(text.get(done..start).unwrap_or_default());
         let ending = end_near(&lines, plain.line(*at));
         if ending == "\n" {

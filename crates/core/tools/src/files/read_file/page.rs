@@ -50,7 +50,8 @@ pub(super) struct FilePage {
 
 impl FilePage {
     pub(super) fn new(range: Range, limits: OutputLimits) -> Self {
-        let (numbered, content) = (String::new(), String::new());
+        let numbered = String::new();
+        let content = String::new();
         Self {
             range,
             limits,

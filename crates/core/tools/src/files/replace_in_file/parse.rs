@@ -106,7 +106,8 @@ fn parse_with(
     let mut last = 0;
     for (index, text) in diff.lines().enumerate() {
         last = index + 1;
-        let (line, block) = (last, blocks.len() + 1);
+        let line = last;
+        let block = blocks.len() + 1;
         let unfinished = |missing| BlockParseError::Unfinished {
             block,
             line,

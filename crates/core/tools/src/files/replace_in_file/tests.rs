@@ -212,7 +212,8 @@ proptest! {
         let turn = order.index(blocks.len());
         blocks.rotate_left(turn);
 
-        let (mut before, mut after) = (join(&old, ending), join(&new, ending));
+        let mut before = join(&old, ending);
+        let mut after = join(&new, ending);
         if !final_newline {
             before.truncate(before.len() - ending.len());
             // Only a last line that was cut off altogether leaves the line break before it.

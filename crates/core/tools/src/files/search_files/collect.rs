@@ -76,7 +76,8 @@ impl Collected {
         self.bytes += found.bytes();
         self.files.insert(path.to_owned(), found);
         while let Some((path, last)) = self.files.pop_last() {
-            let (lines, bytes) = (self.lines - last.lines(), self.bytes - last.bytes());
+            let lines = self.lines - last.lines();
+            let bytes = self.bytes - last.bytes();
             if lines <= self.limits.lines && bytes <= self.limits.bytes {
                 self.files.insert(path, last);
                 break;
@@ -154,7 +155,8 @@ mod tests {
             let sorted: Vec<_> = files.into_iter().collect();
             let mut mixed = sorted.clone();
             mixed.sort_by_key(|(path, _)| path.bytes().fold(seed, |hash, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)));
-            let (one, other) = (shown(limits, &sorted), shown(limits, &mixed));
+            let one = shown(limits, &sorted);
+            let other = shown(limits, &mixed);
             prop_assert_eq!(&one.0, &other.0);
             let all: usize = sorted.iter().map(|(_, lines)| lines).sum();
             prop_assert!(all > 12 || !one.1);

@@ -32,7 +32,9 @@ pub(super) fn search(
     };
     walk::in_parallel(&mut walk::builder(scope, root, GitFolder::Entered), || {
         // Each thread with its own: they keep what they need between two files.
-        let (matcher, mut searcher, search) = (matcher.clone(), searcher(), &search);
+        let matcher = matcher.clone();
+        let mut searcher = searcher();
+        let search = &search;
         Box::new(move |found| search.visit(found, &matcher, &mut searcher))
     });
     search

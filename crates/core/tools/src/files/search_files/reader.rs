@@ -36,7 +36,8 @@ impl<'a, R> SearchedFile<'a, R> {
 
     /// Moves the bytes that are passed on to the front and says how many they are.
     fn shorten(&mut self, buffer: &mut [u8]) -> usize {
-        let (mut from, mut to) = (0, 0);
+        let mut from = 0;
+        let mut to = 0;
         while from < buffer.len() {
             let rest = buffer.get(from..).unwrap_or_default();
             let end = memchr(b'\n', rest);

@@ -43,7 +43,8 @@ pub(super) fn show(
 ) -> Envelope {
     let mut report = SearchReport::default();
     for (path, found) in &finished.files {
-        let (matches, start) = (report.matches, report.lines);
+        let matches = report.matches;
+        let start = report.lines;
         let name = paths::shown(workspace, path);
         let fits = found
             .lines
@@ -111,7 +112,8 @@ impl SearchReport {
     }
 
     fn heading(&self, name: &str) -> String {
-        let (matches, files) = (self.matches, self.files);
+        let matches = self.matches;
+        let files = self.files;
         match (matches, self.full) {
             (0, false) => format!("No matches in `{name}`."),
             (_, false) => format!("{matches} matches in {files} files."),

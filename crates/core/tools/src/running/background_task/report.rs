@@ -43,7 +43,8 @@ pub(super) fn list(tasks: &[Arc<Task>]) -> Envelope {
 }
 
 pub(super) fn shown(task: &Task, lines: usize, bytes: usize) -> Envelope {
-    let (report, output) = (task.report(), task.output());
+    let report = task.report();
+    let output = task.output();
     let mut text = format!("Task {}", report.sentence());
     let (shown, before) = last_lines(&output, lines, bytes);
     match (output.bytes, before) {

@@ -20,7 +20,8 @@ fn wait(id: &str) -> Value {
 
 #[tokio::test]
 async fn a_task_runs_while_the_model_goes_on() {
-    let (bench, tool) = (Bench::new(), tool());
+    let bench = Bench::new();
+    let tool = tool();
     let line = "echo begun; echo err >&2; while [ ! -e go ]; do sleep 0.01; done; echo over";
     let started = bench.ok(&tool, start(line)).await.envelope;
     assert!(
@@ -66,7 +67,8 @@ async fn a_task_runs_while_the_model_goes_on() {
 
 #[tokio::test]
 async fn a_failed_one_says_how_and_shows_its_last_lines() {
-    let (bench, tool) = (Bench::new(), tool());
+    let bench = Bench::new();
+    let tool = tool();
     bench.ok(&tool, start("seq 1 500; exit 3")).await;
     let ended = bench
         .ok(
@@ -95,7 +97,8 @@ async fn a_failed_one_says_how_and_shows_its_last_lines() {
 
 #[tokio::test]
 async fn killing_listing_and_cleaning_up() {
-    let (bench, tool) = (Bench::new(), tool());
+    let bench = Bench::new();
+    let tool = tool();
     assert_eq!(
         bench
             .ok(&tool, json!({"action": "list"}))
@@ -138,7 +141,8 @@ async fn killing_listing_and_cleaning_up() {
 
 #[tokio::test]
 async fn a_time_limit_is_kept() {
-    let (bench, tool) = (Bench::new(), tool());
+    let bench = Bench::new();
+    let tool = tool();
     bench
         .ok(
             &tool,
@@ -175,7 +179,8 @@ async fn there_is_a_limit_and_ended_ones_do_not_count() {
 
 #[tokio::test]
 async fn what_makes_no_sense_starts_nothing() {
-    let (bench, tool) = (Bench::new(), tool());
+    let bench = Bench::new();
+    let tool = tool();
     for wrong in [
         json!({"action": "start"}),
         json!({"action": "start", "command": ""}),

@@ -67,7 +67,7 @@ impl CommandRun {
         match aftermath {
             Aftermath::AllGone => {}
             Aftermath::StillDying => {
-                text.push_str("\n[Some of its processes could not be ended yet.]")
+                text.push_str("\n[Some of its processes could not be ended yet.]");
             }
         }
 
@@ -208,8 +208,10 @@ impl CommandRun {
 /// Both streams within the limits: what one does not need the other may have, and neither gets less
 /// than half.
 fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
-    let (out, err) = (stdout.text(limits), stderr.text(limits));
-    let (out_size, err_size) = (size(&out), size(&err));
+    let out = stdout.text(limits);
+    let err = stderr.text(limits);
+    let out_size = size(&out);
+    let err_size = size(&err);
     let rest = |all: usize, other: usize| all.saturating_sub(other).max(all / 2);
     if out_size.lines + err_size.lines <= limits.lines
         && out_size.bytes + err_size.bytes <= limits.bytes

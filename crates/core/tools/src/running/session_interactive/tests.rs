@@ -8,7 +8,8 @@ use crate::testing::{Bench, running};
 #[tokio::test]
 async fn without_anything_to_type_it_waits_and_reads() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(running));
+    let start = session_start::tool(Arc::clone(&running));
+    let interact = tool(running);
     let bench = Bench::new();
     let line = "while [ ! -e go ]; do sleep 0.01; done; echo went; read x";
     let text = bench
@@ -35,7 +36,8 @@ async fn without_anything_to_type_it_waits_and_reads() {
 #[tokio::test]
 async fn what_cannot_be_typed_is_said() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(running));
+    let start = session_start::tool(Arc::clone(&running));
+    let interact = tool(running);
     let bench = Bench::new();
     bench
         .ok(&start, json!({"command": "cat", "timeout": 120}))
@@ -61,10 +63,8 @@ async fn what_cannot_be_typed_is_said() {
 #[tokio::test]
 async fn cancelling_ends_the_wait_and_not_the_session() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (
-        session_start::tool(Arc::clone(&running)),
-        tool(Arc::clone(&running)),
-    );
+    let start = session_start::tool(Arc::clone(&running));
+    let interact = tool(Arc::clone(&running));
     let bench = Bench::new();
     bench
         .ok(&start, json!({"command": "sleep 1000", "timeout": 0}))

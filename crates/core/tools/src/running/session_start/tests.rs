@@ -29,7 +29,8 @@ fn default() -> Tools {
 
 #[tokio::test]
 async fn a_session_is_a_conversation() {
-    let (bench, tools) = (Bench::new(), default());
+    let bench = Bench::new();
+    let tools = default();
     let line = r#"printf 'name? '; read name; echo "hello $name"; read -s; exit 3"#;
     let started = bench
         .ok(
@@ -79,7 +80,8 @@ async fn a_session_is_a_conversation() {
 
 #[tokio::test]
 async fn a_shell_keeps_its_folder_and_variables_and_can_be_interrupted() {
-    let (bench, tools) = (Bench::new(), default());
+    let bench = Bench::new();
+    let tools = default();
     bench.write("sub/file", "");
     bench
         .ok(
@@ -112,7 +114,8 @@ async fn a_shell_keeps_its_folder_and_variables_and_can_be_interrupted() {
 
 #[tokio::test]
 async fn stopping_tells_the_last_output_and_closes() {
-    let (bench, tools) = (Bench::new(), default());
+    let bench = Bench::new();
+    let tools = default();
     bench
         .ok(
             tools.start.as_ref(),
@@ -154,7 +157,8 @@ async fn there_is_a_limit_and_ended_ones_do_not_count() {
         sessions: 2,
         ..LimitsConfig::default()
     };
-    let (bench, tools) = (Bench::new(), tools(limits));
+    let bench = Bench::new();
+    let tools = tools(limits);
     for _ in 0..3 {
         let ended = json!({"command": "true", "timeout": LONG});
         assert!(
@@ -183,7 +187,8 @@ async fn there_is_a_limit_and_ended_ones_do_not_count() {
 
 #[tokio::test]
 async fn long_output_is_cut_and_whole_in_a_file() {
-    let (bench, tools) = (Bench::new().with_limits(20, 1_000), default());
+    let bench = Bench::new().with_limits(20, 1_000);
+    let tools = default();
     let output = bench
         .ok(
             tools.start.as_ref(),
@@ -220,7 +225,8 @@ async fn long_output_is_cut_and_whole_in_a_file() {
 
 #[tokio::test]
 async fn what_makes_no_sense_starts_nothing() {
-    let (bench, tools) = (Bench::new(), default());
+    let bench = Bench::new();
+    let tools = default();
     for wrong in [
         json!({"command": " "}),
         json!({"command": "touch made", "timeout": 601}),

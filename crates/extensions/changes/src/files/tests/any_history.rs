@@ -171,7 +171,8 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
         by_path: BTreeMap::new(),
     };
     for (number, event) in events.iter().enumerate() {
-        let (desk, call) = (&history.desk, number.to_string());
+        let desk = &history.desk;
+        let call = number.to_string();
         let by_haft = match event {
             Event::Tool(deed) => {
                 let (Deed::Write(name, _) | Deed::Delete(name)) = *deed else {
@@ -197,7 +198,8 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
         let names: BTreeSet<_> = history.end.keys().chain(now.keys()).cloned().collect();
         for name in names {
             if history.end.get(&name) != now.get(&name) {
-                let (before, after) = (history.end.get(&name).cloned(), now.get(&name).cloned());
+                let before = history.end.get(&name).cloned();
+                let after = now.get(&name).cloned();
                 history.by_path.entry(name).or_default().push(Happened {
                     by_haft,
                     before,

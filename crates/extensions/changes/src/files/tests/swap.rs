@@ -24,7 +24,8 @@ const FILES: [&str; 3] = ["file", "deep/file", "gone"];
 
 impl Place {
     fn new() -> Self {
-        let (desk, around) = (Desk::new(), tempfile::tempdir().unwrap());
+        let desk = Desk::new();
+        let around = tempfile::tempdir().unwrap();
         for folder in [
             desk.path("folder"),
             around.path().join("outside"),
@@ -144,7 +145,9 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
         let untouched = look(&place.outside());
         place.swap();
         // What is gone on both sides is no reason to refuse the rest.
-        let (undone, _, merged) = (place.undo(), place.redo(), place.merge(1));
+        let undone = place.undo();
+        let _ = place.redo();
+        let merged = place.merge(1);
         assert_eq!((undone, merged), (false, false), "{same}");
         assert_eq!(look(&place.outside()), untouched, "{same}");
         if !same {
@@ -170,8 +173,11 @@ fn campaign(count: u64) -> (u64, u64) {
     let place = Place::new();
     place.edit();
     let untouched = look(&place.outside());
-    let (over, swaps, mut done) = (AtomicBool::new(false), AtomicU64::new(0), 0);
-    let (folder, link) = (place.desk.path("folder"), place.desk.path("link"));
+    let over = AtomicBool::new(false);
+    let swaps = AtomicU64::new(0);
+    let mut done = 0;
+    let folder = place.desk.path("folder");
+    let link = place.desk.path("link");
     thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
@@ -215,7 +221,9 @@ fn a_folder_that_is_swapped_for_a_link_all_the_time_leads_nowhere() {
 #[test]
 #[ignore = "it takes minutes"]
 fn swaps_in_full() {
-    let (mut done, mut swaps, mut calls) = (0, 0, 0);
+    let mut done = 0;
+    let mut swaps = 0;
+    let mut calls = 0;
     while calls < 10_000 || swaps < 10_000 {
         let (now, more) = campaign(500);
         (done, swaps, calls) = (done + now, swaps + more, calls + 500);

@@ -70,7 +70,8 @@ impl DrivenHost {
     }
 
     async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
-        let (config, project) = (self.config(), wiring::project(Some(prompt.cwd))?);
+        let config = self.config();
+        let project = wiring::project(Some(prompt.cwd))?;
         let sources = PromptSources::open(&self.places, &config, &project)?;
         let (paths, _) = knowledge(&self.places, &project)?;
         let text = if sources.are_called(&prompt.text) {
@@ -238,7 +239,8 @@ impl Host for DrivenHost {
     }
 
     async fn in_full(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError> {
-        let (called, mentions) = (prompt.text.starts_with('/'), prompt.text.contains('@'));
+        let called = prompt.text.starts_with('/');
+        let mentions = prompt.text.contains('@');
         if !called && !mentions {
             return Ok(prompt.text);
         }

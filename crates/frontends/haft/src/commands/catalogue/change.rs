@@ -118,14 +118,14 @@ pub(super) fn add(
 
 /// The files of a skill beside `SKILL.md`, by their path in its folder. Links are not followed.
 fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let (mut found, mut open, mut size) = (Vec::new(), vec![PathBuf::new()], 0);
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    let mut size = 0;
     while let Some(below) = open.pop() {
         for entry in fs::read_dir(folder.join(&below))? {
             let entry = entry?;
-            let (path, metadata) = (
-                below.join(entry.file_name()),
-                entry.path().symlink_metadata()?,
-            );
+            let path = below.join(entry.file_name());
+            let metadata = entry.path().symlink_metadata()?;
             if metadata.is_dir() {
                 open.push(path);
             } else if metadata.is_file() && path != Path::new("SKILL.md") {
@@ -186,7 +186,8 @@ fn copy_files(
     files: &[PathBuf],
 ) -> std::io::Result<()> {
     for file in files {
-        let (source, target) = (from.join(file), to.join(file));
+        let source = from.join(file);
+        let target = to.join(file);
         std::io::copy(&mut fs::File::open(&source)?, &mut owner.create(&target)?)?;
         if source.metadata()?.permissions().mode() & 0o100 != 0 {
             fs::set_permissions(&target, fs::Permissions::from_mode(owner.program_mode()))?;

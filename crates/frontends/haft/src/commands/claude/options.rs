@@ -259,9 +259,9 @@ fn add_rules(config: &mut Config, decision: Decision, rules: &[String]) -> anyho
                 ));
                 let rules = &mut config.permissions;
                 if decision == Decision::Ask {
-                    rules.ask.push(wider)
+                    rules.ask.push(wider);
                 } else {
-                    rules.deny.push(wider)
+                    rules.deny.push(wider);
                 }
             }
         }
@@ -331,7 +331,8 @@ fn take_hooks(hooks: &Value, config: &mut Config) {
         ) {
             ("command", Some(command)) => {
                 let timeout = hook["timeout"].as_u64().unwrap_or(HOOK_TIMEOUT);
-                let (kind, command) = (HookKind::ClaudeCommand, command.to_owned());
+                let kind = HookKind::ClaudeCommand;
+                let command = command.to_owned();
                 Some(HookCommand {
                     kind,
                     command,

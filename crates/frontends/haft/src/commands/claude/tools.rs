@@ -299,11 +299,11 @@ mod tests {
         let write = json!({"path": "a", "content": "x"});
         assert_eq!(back("write_to_file", &write, &|_| {}), write);
         let moved = back("write_to_file", &write, &|input| {
-            input["file_path"] = json!("./safe/a")
+            input["file_path"] = json!("./safe/a");
         });
         assert_eq!(moved, json!({"path": "./safe/a", "content": "x"}));
         let kept = back("write_to_file", &write, &|input| {
-            input["content"] = json!("y")
+            input["content"] = json!("y");
         });
         assert_eq!(
             kept,
@@ -312,7 +312,7 @@ mod tests {
         );
         let run = json!({"command": "ls", "requires_approval": false, "timeout": 3});
         let faster = back("execute_command", &run, &|input| {
-            *input = json!({"command": "ls -a", "timeout": 1500})
+            *input = json!({"command": "ls -a", "timeout": 1500});
         });
         assert_eq!(
             faster,

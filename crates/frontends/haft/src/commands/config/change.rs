@@ -153,7 +153,8 @@ fn line_removed(text: &str, path: &[Key]) -> Option<String> {
         table = table.get(parent.get())?.as_table()?;
     }
     let (key, item) = table.get_key_value(last.get())?;
-    let (begin, end) = (key.span()?.start, item.as_value()?.span()?.end);
+    let begin = key.span()?.start;
+    let end = item.as_value()?.span()?.end;
     let begin = text.get(..begin)?.rfind('\n').map_or(0, |at| at + 1);
     let end = text
         .get(end..)?

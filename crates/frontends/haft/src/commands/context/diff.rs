@@ -22,7 +22,8 @@ pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
     let asked = DiffTarget::read(args)?;
     let log = RequestLogReader::open(asked.conversation, &args.common).await?;
     let (from, to) = asked.pair(log.requests)?;
-    let (old, new) = (log.request(Some(from)).await?, log.request(Some(to)).await?);
+    let old = log.request(Some(from)).await?;
+    let new = log.request(Some(to)).await?;
     let difference = RequestDiff::of(&old, &new);
     if args.json {
         return output::print_json(&difference.json(&log, args.full));
@@ -108,7 +109,8 @@ impl<'a> RequestDiff<'a> {
                 .map(|one| one.hash)
                 .collect::<Vec<_>>()
         };
-        let (was, is) = (&old.segments[kept..], &new.segments[kept..]);
+        let was = &old.segments[kept..];
+        let is = &new.segments[kept..];
         let gone = |index: usize| SegmentChange::Gone(kept + index, &was[index]);
         let came = |index: usize| SegmentChange::Came(kept + index, &is[index]);
         let mut steps = Vec::new();
@@ -153,7 +155,8 @@ impl<'a> RequestDiff<'a> {
 
     /// The names of tools that came, went or changed.
     fn tools(&self) -> Vec<String> {
-        let (old, new) = (&self.old.tools, &self.new.tools);
+        let old = &self.old.tools;
+        let new = &self.new.tools;
         let gone = old
             .iter()
             .filter(|tool| !new.iter().any(|other| other.name == tool.name));
@@ -171,7 +174,8 @@ impl<'a> RequestDiff<'a> {
     }
 
     pub(super) fn text(&self, full: bool) -> String {
-        let (old, new) = (&self.old.summary, &self.new.summary);
+        let old = &self.old.summary;
+        let new = &self.new.summary;
         let mut text = format!(
             "{}\n",
             text!(
@@ -249,7 +253,8 @@ impl<'a> RequestDiff<'a> {
         } else {
             TextExtent::First
         };
-        let (was, is) = (RequestView::logged(self.old), RequestView::logged(self.new));
+        let was = RequestView::logged(self.old);
+        let is = RequestView::logged(self.new);
         let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
             let mut value = of.json(extent);
             value["change"] = sign.into();
@@ -309,10 +314,8 @@ fn tally(segments: &[LoggedSegment]) -> (String, String) {
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
     const WIDEST: usize = 60;
     let first_line = opening(&segment.message);
-    let (id, role) = (
-        segment.message.message_id.short(),
-        output::localised(segment.message.role),
-    );
+    let id = segment.message.message_id.short();
+    let role = output::localised(segment.message.role);
     let place = format!(
         "{sign} {} {} {id} {role}",
         index + 1,

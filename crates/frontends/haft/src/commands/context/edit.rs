@@ -522,7 +522,8 @@ fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
 async fn list(how: &EditHow) -> anyhow::Result<()> {
     let mut open = Box::pin(EditedConversation::to_look(how)).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
-    let (model, now) = (open.session.model().clone(), WallClock.now());
+    let model = open.session.model().clone();
+    let now = WallClock.now();
     if how.json {
         let messages: Vec<_> = lines.iter().map(|line| line_json(line, &model)).collect();
         return output::print_json(&json!({

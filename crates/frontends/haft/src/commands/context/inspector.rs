@@ -415,7 +415,8 @@ impl Inspector {
 
     /// The log of a conversation; `None` without requests.
     async fn log(&self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
-        let (store, config) = (Arc::clone(&self.store), self.config.clone());
+        let store = Arc::clone(&self.store);
+        let config = self.config.clone();
         Ok(
             Some(RequestLogReader::of(store, config, conversation).await?)
                 .filter(|log| log.requests > 0),
@@ -423,10 +424,8 @@ impl Inspector {
     }
 
     async fn timeline(&self, conversation: Conversation, zoomed: bool) -> anyhow::Result<String> {
-        let (name, navigation) = (
-            conversation.name.clone(),
-            navigation(&conversation, "/timeline"),
-        );
+        let name = conversation.name.clone();
+        let navigation = navigation(&conversation, "/timeline");
         let id = conversation.id.clone();
         let heading = Markup::plain("h1", &name);
         let Some(log) = self.log(conversation).await? else {
@@ -436,8 +435,10 @@ impl Inspector {
                 [heading, Markup::plain("p", text!("serve-no-requests"))],
             ));
         };
-        let (outlines, messages) = (log.outlines().await?, log.messages().await?);
-        let (models, replies) = (log.models(&outlines)?, log.replies(&outlines, &messages));
+        let outlines = log.outlines().await?;
+        let messages = log.messages().await?;
+        let models = log.models(&outlines)?;
+        let replies = log.replies(&outlines, &messages);
         let breaks = breaks(&outlines, &models, &messages);
         let mut columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
         if log.imported.is_some() {
@@ -514,7 +515,8 @@ impl Inspector {
         conversation: Conversation,
         number: u64,
     ) -> anyhow::Result<Option<String>> {
-        let (name, navigation) = (conversation.name.clone(), navigation(&conversation, "/r"));
+        let name = conversation.name.clone();
+        let navigation = navigation(&conversation, "/r");
         let id = conversation.id.clone();
         let Some(log) = self
             .log(conversation)
@@ -529,8 +531,10 @@ impl Inspector {
         } else {
             None
         };
-        let (outlines, messages) = (log.outlines().await?, log.messages().await?);
-        let (models, replies) = (log.models(&outlines)?, log.replies(&outlines, &messages));
+        let outlines = log.outlines().await?;
+        let messages = log.messages().await?;
+        let models = log.models(&outlines)?;
+        let replies = log.replies(&outlines, &messages);
         let breaks = breaks(&outlines, &models, &messages);
         let reply = replies.get(
             outlines

@@ -80,10 +80,8 @@ impl RequestLogReader {
 
     /// What is to be said where requests are not those that were sent.
     pub(super) fn imported_note(&self) -> Option<String> {
-        let (made, agent) = (
-            self.imported.as_ref()?,
-            imported::agent(&self.conversation.metadata)?,
-        );
+        let made = self.imported.as_ref()?;
+        let agent = imported::agent(&self.conversation.metadata)?;
         Some(if made.has_system() {
             text!("context-imported-with-system", agent)
         } else {

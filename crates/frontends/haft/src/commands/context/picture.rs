@@ -147,14 +147,12 @@ pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'
     } else {
         WIDTH
     };
-    let (role, class) = (
-        if frame.links.is_some() {
-            "group"
-        } else {
-            "img"
-        },
-        if frame.zoomed { "zoomed" } else { "" },
-    );
+    let role = if frame.links.is_some() {
+        "group"
+    } else {
+        "img"
+    };
+    let class = if frame.zoomed { "zoomed" } else { "" };
     let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
     svg.element("title")
         .text(&text!("context-picture-title", name));

@@ -18,7 +18,8 @@ pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> 
         .await
         .ok()
         .filter(|log| log.imported.is_none())?;
-    let (outlines, messages) = (log.outlines().await.ok()?, log.messages().await.ok()?);
+    let outlines = log.outlines().await.ok()?;
+    let messages = log.messages().await.ok()?;
     let model = log.models(&outlines).ok()?.pop()?;
     let sizes: HashMap<_, _> = messages
         .iter()

@@ -40,7 +40,8 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
 
 /// What is printed in addition to the text itself.
 fn heading(message: &Message) -> String {
-    let (id, at) = (message.message_id.short(), message.created_at);
+    let id = message.message_id.short();
+    let at = message.created_at;
     let mut results = message.tool_results().map(|result| {
         let how = match result.envelope.status {
             ToolStatus::Success => "",

@@ -376,7 +376,8 @@ fn imagined(
     if let Some((read, write)) = prices {
         let input = spec.price.map_or(1.0, |price| price.input);
         let times = |factor: f64| Some(factor * input);
-        let (cached_input, cache_write) = (times(read), times(write));
+        let cached_input = times(read);
+        let cache_write = times(write);
         spec.price = Some(Price {
             input,
             cached_input,

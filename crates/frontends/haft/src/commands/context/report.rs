@@ -34,11 +34,9 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let look = &args.look;
     if next::is_meant(look, args.next)? {
         let next = next::next(look).await?;
-        let (model, budget, policy) = (
-            next.encoding.spec,
-            next.assembly.account.budget,
-            next.policy,
-        );
+        let model = next.encoding.spec;
+        let budget = next.assembly.account.budget;
+        let policy = next.policy;
         let title = text!("context-next-request").to_owned();
         return print(
             &BudgetReport {
@@ -66,7 +64,8 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let request: Request = rebuild(&logged, model.tool_protocol);
     let reserve = model.output_reserve(log.config.context.output_reserve);
     let budget = Budget::of(&request, &model, u64::from(reserve));
-    let (outlines, messages) = (log.outlines().await?, log.messages().await?);
+    let outlines = log.outlines().await?;
+    let messages = log.messages().await?;
     let replies = log.replies(&outlines, &messages);
     let reply = outlines
         .iter()
@@ -190,7 +189,9 @@ fn settings_line(report: &BudgetReport) -> Option<String> {
 
 fn as_text(report: &BudgetReport) -> String {
     let budget = &report.budget;
-    let (title, model, api) = (&report.title, report.model.full_name(), report.model.api);
+    let title = &report.title;
+    let model = report.model.full_name();
+    let api = report.model.api;
     let heading = text!("context-report-heading", title, model, api);
     let mut text = format!("{heading}\n{}\n\n", profile_text(&report.model));
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;

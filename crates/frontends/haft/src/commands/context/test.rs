@@ -369,7 +369,8 @@ impl ContextTestBench {
             breaks: _breaks,
             causes: _causes,
         } = check;
-        let (root, shown) = (self.project.root.display(), conversation.display());
+        let root = self.project.root.display();
+        let shown = conversation.display();
         Err(usage_error(text!("context-test-no-lab", root, shown)))
     }
 }

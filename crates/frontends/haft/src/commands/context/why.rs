@@ -63,7 +63,8 @@ pub(super) fn breaks(
     let pairs = outlines.windows(2).zip(models.iter().skip(1));
     let broken = |(pair, model): (&[RequestOutline], &ModelSpec)| {
         let [last, now] = pair else { return None };
-        let ((last, _), (sent, tools)) = (sent_of(last), sent_of(now));
+        let (last, _) = sent_of(last);
+        let (sent, tools) = sent_of(now);
         // A change of policy or edits is not in the log: it is believed only when it was noted.
         let prefix = compare_logged(&last, &sent, model, tools);
         let found = prefix.broken?;

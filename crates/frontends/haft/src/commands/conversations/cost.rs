@@ -17,7 +17,8 @@ impl PricedRequest<'_> {
     /// Its cost, where the model had a price.
     fn cost(&self) -> Option<Cost> {
         let made = self.made;
-        let (input, output) = (made.input_cost?, made.output_cost?);
+        let input = made.input_cost?;
+        let output = made.output_cost?;
         let cached_input = made.cached_input_cost.unwrap_or(0.0);
         let cache_write = made.cache_write_cost.unwrap_or(0.0);
         let total = input + cached_input + cache_write + output;

@@ -190,7 +190,8 @@ async fn import_file(
                 continue;
             }
         };
-        let (name, messages) = (conversation.name, conversation.messages);
+        let name = conversation.name;
+        let messages = conversation.messages;
         report.lines.push(ImportRow {
             id,
             name,

@@ -192,9 +192,9 @@ fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
             || mentions(&path, &traces.ids)
         {
             if path.is_dir() {
-                fs::remove_dir_all(&path)?
+                fs::remove_dir_all(&path)?;
             } else {
-                fs::remove_file(&path)?
+                fs::remove_file(&path)?;
             }
         }
     }

@@ -39,7 +39,8 @@ impl Approver for DemoApprover {
 
 fn answer(question: &str) -> anyhow::Result<ApprovalReply> {
     output::print(question)?;
-    let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+    let stdin = std::io::stdin();
+    let stdout = std::io::stdout();
     if !stdin.is_terminal() || !stdout.is_terminal() {
         return answer_alone();
     }

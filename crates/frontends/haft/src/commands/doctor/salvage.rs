@@ -66,7 +66,8 @@ impl SalvageOutcome {
 
 fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<SalvageOutcome> {
     let target = ExportFolder::create(folder)?;
-    let (mut namespaces, mut incomplete) = (BTreeMap::new(), Vec::new());
+    let mut namespaces = BTreeMap::new();
+    let mut incomplete = Vec::new();
     let report = salvage(
         database,
         |Salvaged {

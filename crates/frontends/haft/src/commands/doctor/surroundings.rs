@@ -49,7 +49,9 @@ pub(super) fn spill(folder: &Path) -> Check {
         }
         Ok(entries) => entries,
     };
-    let (mut count, mut bytes, mut unreadable) = (0_u64, 0, Vec::new());
+    let mut count = 0_u64;
+    let mut bytes = 0;
+    let mut unreadable = Vec::new();
     for entry in entries {
         match entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))) {
             Ok((path, metadata)) if metadata.is_file() => {

@@ -13,7 +13,8 @@ impl TuiSession<'_> {
     pub(super) fn context_parts(&self) -> Option<ContextParts> {
         let session = self.session.as_ref()?;
         let next = session.next_request()?;
-        let (request, budget) = (&next.request, &next.account.budget);
+        let request = &next.request;
+        let budget = &next.account.budget;
         let part = |layer, name: &str, about: String, tokens: u64| {
             let name = name.to_owned();
             ContextPart {
@@ -41,20 +42,16 @@ impl TuiSession<'_> {
             .specs
             .iter()
             .partition(|spec| is_of_servers(spec));
-        let (all, of_servers) = (
-            u64::from(request.tools.tokens),
-            share(&servers, &request.tools.specs),
-        );
+        let all = u64::from(request.tools.tokens);
+        let of_servers = share(&servers, &request.tools.specs);
         let of_servers = (all as f64 * of_servers).round() as u64;
         let documents: Vec<_> = session
             .documents()
             .map(|(heading, ..)| heading.to_owned())
             .collect();
-        let (system, rules, reminders) = (
-            of(Layer::System),
-            of(Layer::Documents),
-            of(Layer::Reminders),
-        );
+        let system = of(Layer::System);
+        let rules = of(Layer::Documents);
+        let reminders = of(Layer::Reminders);
         let messages = [of(Layer::History), of(Layer::Current)].concat();
         let mut parts = vec![
             part(
@@ -95,10 +92,8 @@ impl TuiSession<'_> {
             ),
         ];
         // As the model counts them, which is what the status line says and what pruning goes by.
-        let (used, counted) = (
-            budget.used() as f64,
-            parts.iter().map(|part| part.tokens).sum::<u64>(),
-        );
+        let used = budget.used() as f64;
+        let counted = parts.iter().map(|part| part.tokens).sum::<u64>();
         for part in &mut parts {
             part.tokens = (part.tokens as f64 * used / counted.max(1) as f64).round() as u64;
         }

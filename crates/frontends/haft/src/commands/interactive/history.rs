@@ -148,7 +148,7 @@ mod tests {
             for session in 0..4 {
                 let history = history(folder.path(), 1_000);
                 scope.spawn(move || {
-                    (0..50).for_each(|number| history.keep(&format!("{session} {number}")))
+                    (0..50).for_each(|number| history.keep(&format!("{session} {number}")));
                 });
             }
         });

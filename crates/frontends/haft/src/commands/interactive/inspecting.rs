@@ -52,11 +52,9 @@ impl TuiSession<'_> {
         let store = wiring::open_store(&self.places, &self.config)?;
         let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let access = AccessToken::new(token.clone());
-        let (config, common, form_token) = (
-            self.config.clone(),
-            self.args.common.clone(),
-            access.for_forms(),
-        );
+        let config = self.config.clone();
+        let common = self.args.common.clone();
+        let form_token = access.for_forms();
         let site = Arc::new(Inspector {
             store,
             config,

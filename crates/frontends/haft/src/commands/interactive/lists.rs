@@ -36,7 +36,8 @@ impl TuiSession<'_> {
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let open = self.open_conversation();
         let row = |one: haft_store::ConversationRow| {
-            let (age, messages) = (age(one.updated_at), one.messages);
+            let age = age(one.updated_at);
+            let messages = one.messages;
             let is_open = open.as_deref() == Some(one.id.as_str());
             PickerRow {
                 text: one.name,

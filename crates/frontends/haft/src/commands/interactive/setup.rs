@@ -151,14 +151,12 @@ enum ProviderChoice {
 fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     let names = providers(config)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
-    let (wide, mut others) = (
-        names
-            .iter()
-            .map(|(name, _)| name.len())
-            .max()
-            .unwrap_or_default(),
-        Vec::new(),
-    );
+    let wide = names
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or_default();
+    let mut others = Vec::new();
     for (at, (name, answers)) in names.iter().enumerate() {
         let declared = ModelTrial(config).provider(name)?;
         let note = match (wiring::key_state(&declared), &declared.api_key_env) {

@@ -152,7 +152,8 @@ impl SideActions {
                 std::thread::spawn(move || running.end(|id| id == wanted));
             }
             SideAction::Files => {
-                let (ui, root) = (self.ui.clone(), self.project.cwd.clone());
+                let ui = self.ui.clone();
+                let root = self.project.cwd.clone();
                 std::thread::spawn(move || ui.tell(UiMessage::Files(files(&root))));
             }
         }
@@ -175,8 +176,10 @@ impl SideActions {
             }
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (ui, running) = (self.ui.clone(), self.running.clone());
-        let (overheard, limits) = (Arc::clone(&self.overheard), self.told);
+        let ui = self.ui.clone();
+        let running = self.running.clone();
+        let overheard = Arc::clone(&self.overheard);
+        let limits = self.told;
         running.list().push((id, Pid::from_child(&child)));
         ui.tell(UiMessage::Running {
             id,

@@ -12,12 +12,14 @@ use crate::wiring;
 
 /// The lines, whatever is not known left out.
 pub(super) fn lines(project: &Project, setup: &Setup) -> String {
-    let (version, folder) = (env!("CARGO_PKG_VERSION"), from_home(&project.cwd));
+    let version = env!("CARGO_PKG_VERSION");
+    let folder = from_home(&project.cwd);
     let place = match branch(&project.root) {
         Some(branch) => text!("interactive-start-branch", folder, branch),
         None => folder,
     };
-    let (model, mode) = (&setup.model, setup.mode.name());
+    let model = &setup.model;
+    let mode = setup.mode.name();
     format!(
         "haft {version} · {place} · /help\n{}\n{}",
         text!("interactive-start-model", model, mode),
@@ -67,7 +69,8 @@ pub(super) fn takes_sequences() -> bool {
         "contour",
         "tmux",
     ];
-    let (term, program) = (value("TERM"), value("TERM_PROGRAM").to_lowercase());
+    let term = value("TERM");
+    let program = value("TERM_PROGRAM").to_lowercase();
     let programs = [
         "iterm.app",
         "wezterm",
@@ -125,7 +128,8 @@ mod tests {
     #[test]
     fn a_branch_a_commit_and_a_worktree() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, git) = (folder.path(), folder.path().join(".git"));
+        let root = folder.path();
+        let git = folder.path().join(".git");
         assert_eq!(branch(root), None);
         std::fs::create_dir_all(git.join("worktrees/x")).unwrap();
         std::fs::write(git.join("HEAD"), "ref: refs/heads/feature/a\n").unwrap();

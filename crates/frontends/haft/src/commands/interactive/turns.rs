@@ -116,7 +116,8 @@ impl TuiSession<'_> {
         session.drop_unread().await;
         match (compacted, tokens) {
             (Ok(Compacted::Archived { .. }), Some((before, after))) => {
-                let (after, before) = (grouped(after), grouped(before));
+                let after = grouped(after);
+                let before = grouped(before);
                 self.tell(&text!("interactive-compacted", after, before));
             }
             // These were reported already.
@@ -152,9 +153,13 @@ impl TuiSession<'_> {
             }
             // A rule for one line of a file is not remembered: the file may change.
             let approver = self.ui.approver(Box::new(|_| Ok(())));
-            let (places, config, project) = (&self.places, &self.config, &self.project);
+            let places = &self.places;
+            let config = &self.config;
+            let project = &self.project;
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
-            let (mode, ui, cancel) = (self.chosen.mode, Some(&self.ui), cancel.clone());
+            let mode = self.chosen.mode;
+            let ui = Some(&self.ui);
+            let cancel = cancel.clone();
             InlineCommands {
                 places,
                 config,
@@ -232,13 +237,14 @@ impl TurnControl<'_> {
     ) -> Continuation {
         match operation {
             Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE))) => {
-                cancel.cancel()
+                cancel.cancel();
             }
             Some(Operation::Join(text)) => {
                 // What cannot be delivered waits in the interface until the turn is over.
                 if let Some(running) = &self.running {
                     let text = self.side_actions.with_overheard(text);
-                    let (from, to) = (USER.to_owned(), MAIN.to_owned());
+                    let from = USER.to_owned();
+                    let to = MAIN.to_owned();
                     drop(
                         running
                             .hub

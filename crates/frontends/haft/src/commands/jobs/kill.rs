@@ -22,7 +22,8 @@ pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     for job in found {
         let ran = end(&job)?;
-        let (id, state) = (&job.told.id, job.state().word());
+        let id = &job.told.id;
+        let state = job.state().word();
         output::say(&if ran {
             text!("jobs-ended", id, state)
         } else {

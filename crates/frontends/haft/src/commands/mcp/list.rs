@@ -56,10 +56,8 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
                     .count()
                     .to_string()
             });
-        let (from, state) = (
-            output::localised(server.origin.name()),
-            state_text(&mcp, server).to_owned(),
-        );
+        let from = output::localised(server.origin.name());
+        let state = state_text(&mcp, server).to_owned();
         table.row(vec![
             server.name.clone(),
             from,

@@ -19,7 +19,9 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         let rows: Vec<_> = ModelRole::ALL
             .map(|role| {
-                let (models, set, asked) = (config.models_of(role), config.is_set(role), role.is_asked());
+                let models = config.models_of(role);
+                let set = config.is_set(role);
+                let asked = role.is_asked();
                 json!({"role": role.name(), "models": models, "set": set, "asked": asked, "for": use_of(role)})
             })
             .into();

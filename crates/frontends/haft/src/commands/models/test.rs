@@ -40,7 +40,8 @@ pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
     let name = name.ok_or_else(|| usage_error(text!("models-which")))?;
     let declared = wiring::declared(&loaded.config, &name)?;
     let key = wiring::key_of(&declared)?;
-    let (spec, url) = (declared.spec.clone(), declared.provider.base_url.clone());
+    let spec = declared.spec.clone();
+    let url = declared.provider.base_url.clone();
     // Whoever tests wants to know about the first failure.
     let retry = RetryConfig {
         attempts: 0,

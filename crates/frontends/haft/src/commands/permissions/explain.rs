@@ -20,7 +20,8 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (_, trust_state) = haft_agent::knowledge(&places, &project)?;
     #[cfg(feature = "mcp")]
     let servers = mcp::gathered(&places, &loaded.config, &project.root, &trust_state).servers;
-    let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
+    let config = loaded.config.permissions;
+    let of_sandbox = loaded.config.sandbox;
     let mode = args.permission_mode.unwrap_or(config.mode);
     let confinement = match mode {
         PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {

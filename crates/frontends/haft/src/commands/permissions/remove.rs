@@ -88,7 +88,8 @@ fn listed(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
 /// The text without the item of a list: with its line where it has one of its own, and with its
 /// comma.
 fn without_item(text: &str, item: Range<usize>) -> Option<String> {
-    let (before, after) = (text.get(..item.start)?, text.get(item.end..)?);
+    let before = text.get(..item.start)?;
+    let after = text.get(item.end..)?;
     let (after, had_comma) = match after.trim_start().strip_prefix(',') {
         Some(rest) => (rest, true),
         None => (after, false),

@@ -158,7 +158,8 @@ fn described(task: &QueuedTask) -> Vec<String> {
 
 pub(super) fn stats(args: &JsonArgs) -> anyhow::Result<()> {
     let queue = queue(&args.common)?;
-    let (stand, workers) = (queue.statistics()?, queue.workers()?);
+    let stand = queue.statistics()?;
+    let workers = queue.workers()?;
     if args.json {
         return output::print_json(&as_json(&stand, &workers));
     }
@@ -204,7 +205,8 @@ pub(crate) fn label_row(one: &LabelCost) -> Vec<String> {
     } else {
         &one.label
     };
-    let (usd, today) = (format!("${:.4}", one.usd), format!("${:.4}", one.usd_today));
+    let usd = format!("${:.4}", one.usd);
+    let today = format!("${:.4}", one.usd_today);
     vec![
         label.to_owned(),
         one.tasks.to_string(),
@@ -229,7 +231,8 @@ pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<ProcessExit> {
     let queue = queue(&args.common)?;
     let Some(id) = args.id else {
         loop {
-            let (stand, workers) = (queue.statistics()?, queue.workers()?);
+            let stand = queue.statistics()?;
+            let workers = queue.workers()?;
             if args.json {
                 output::print_line(&as_json(&stand, &workers));
             } else {

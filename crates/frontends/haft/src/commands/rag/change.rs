@@ -146,10 +146,8 @@ mod tests {
 
     #[test]
     fn comments_and_order_stay_and_what_was_added_can_be_taken_out() {
-        let (file, before) = (
-            Path::new("config.toml"),
-            "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n",
-        );
+        let file = Path::new("config.toml");
+        let before = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n";
         let section = CollectionConfig {
             folders: vec!["/docs".into()],
             description: "Docs.".into(),

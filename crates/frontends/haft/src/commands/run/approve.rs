@@ -39,7 +39,8 @@ impl TerminalApprover {
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        let (terminal, approval) = (Arc::clone(&self.terminal), approval.clone());
+        let terminal = Arc::clone(&self.terminal);
+        let approval = approval.clone();
         let rules_file = self.config_file.display().to_string();
         let asked =
             tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
@@ -53,7 +54,8 @@ impl Approver for TerminalApprover {
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        let (terminal, form) = (Arc::clone(&self.terminal), form.clone());
+        let terminal = Arc::clone(&self.terminal);
+        let form = form.clone();
         let filling = move || {
             form::fill(
                 &mut BufReader::new(&*terminal),

@@ -223,7 +223,8 @@ fn as_text(tested: &SandboxTest) -> String {
     if let Some(why) = &tested.unavailable {
         return format!("{}\n", text!("sandbox-test-unavailable", layer, why));
     }
-    let (refused, worked) = (tested.refused, tested.worked);
+    let refused = tested.refused;
+    let worked = tested.worked;
     let mut lines = vec![text!("sandbox-test-result", layer, refused, worked)];
     let shown = |what, all: &[Finding]| -> Vec<String> {
         all.iter()
@@ -259,7 +260,8 @@ fn limits(all: &[Finding]) -> Vec<String> {
     }
     let line = |(group, names): (&str, Vec<&str>)| {
         let impossible = group == "controls";
-        let (count, names) = (names.len(), output::localised(names.join("; ")));
+        let count = names.len();
+        let names = output::localised(names.join("; "));
         let group = output::localised(group);
         let limit = if impossible {
             text!("sandbox-test-impossible", group, count, names)

@@ -48,7 +48,8 @@ fn heading(group: Group) -> &'static str {
 }
 
 fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant: &Registry) {
-    let (spec, manual) = (tool.spec(), tool.manual());
+    let spec = tool.spec();
+    let manual = tool.manual();
     let _ = write!(
         page,
         "\n### `{}`\n\nIt {}.",

@@ -33,7 +33,8 @@ pub(super) async fn run(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
         return external(name, args).await;
     };
     let tool = found.tool;
-    let (spec, manual) = (tool.spec(), tool.manual());
+    let spec = tool.spec();
+    let manual = tool.manual();
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();
     let example: Value = serde_json::from_str(manual.example).unwrap_or_default();
     let cases: Vec<_> = registry

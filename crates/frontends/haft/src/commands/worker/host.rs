@@ -163,7 +163,8 @@ impl RunningHost {
 
     /// The task as arguments of `haft run`, with what is left of its limits.
     fn arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
-        let (task, request) = (&run.task, &run.task.request);
+        let task = &run.task;
+        let request = &run.task.request;
         let mode = request
             .mode
             .as_deref()

@@ -98,7 +98,7 @@ impl EventSink for TaskMeter {
         let of = &event.conversation_id;
         match &event.body {
             EventBody::Window { tokens, .. } => {
-                self.requests.entry(of.clone()).or_default().input = *tokens
+                self.requests.entry(of.clone()).or_default().input = *tokens;
             }
             EventBody::Budget { output_reserve, .. } => self.before_request(of, *output_reserve),
             EventBody::Usage { usage, cost, .. } => {

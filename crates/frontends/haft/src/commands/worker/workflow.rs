@@ -37,7 +37,8 @@ impl RunningHost {
         if args.permission_mode.unwrap_or(config.permissions.mode) == PermissionMode::Yolo {
             return Err(usage_error(text!("queue-yolo")));
         }
-        let (project, model) = (wiring::project(Some(&run.folder))?, args.model);
+        let project = wiring::project(Some(&run.folder))?;
+        let model = args.model;
         let (workflow, agents) =
             workflows::known(&self.places, &config, &project, name, model.as_deref())?;
         // What a step has done in a copy is nowhere else until it is merged.
@@ -106,7 +107,8 @@ fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     let folder = run.folder.with_file_name("run");
     let keeper = run.clone();
     let runs = WorkflowRuns::at(folder.clone()).telling(Arc::new(move |bytes| {
-        let (path, content) = (TASK_RECORD.into(), bytes.to_vec());
+        let path = TASK_RECORD.into();
+        let content = bytes.to_vec();
         keeper
             .keep(&[KeptFile {
                 path,

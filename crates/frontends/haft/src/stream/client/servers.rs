@@ -46,7 +46,9 @@ async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) 
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             continue;
         };
-        let (control, answers, server) = (Arc::clone(&control), answers.clone(), server.clone());
+        let control = Arc::clone(&control);
+        let answers = answers.clone();
+        let server = server.clone();
         let id = message.get("id").cloned();
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
         let Some(id) = id else {

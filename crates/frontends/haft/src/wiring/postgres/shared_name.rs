@@ -68,7 +68,8 @@ fn remote(config: &str) -> Option<String> {
 
 /// The last value of a key in sections like this.
 fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<String> {
-    let (mut inside, mut found) = (false, None);
+    let mut inside = false;
+    let mut found = None;
     for line in config.lines().map(str::trim) {
         if let Some(section) = line
             .strip_prefix('[')

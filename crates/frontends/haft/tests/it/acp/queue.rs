@@ -17,10 +17,8 @@ fn prompts_of_a_session_run_one_after_another_in_their_order() {
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
-    let (second, third) = (
-        editor.send_prompt(&session, "two"),
-        editor.send_prompt(&session, "three"),
-    );
+    let second = editor.send_prompt(&session, "two");
+    let third = editor.send_prompt(&session, "three");
     gate.open();
     for prompt in [first, second, third] {
         assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
@@ -75,10 +73,8 @@ fn one_prompt_that_waits_is_cancelled_alone() {
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
-    let (second, third) = (
-        editor.send_prompt(&session, "two"),
-        editor.send_prompt(&session, "three"),
-    );
+    let second = editor.send_prompt(&session, "two");
+    let third = editor.send_prompt(&session, "three");
     editor.notify("$/cancel_request", json!({"requestId": second}));
     assert_eq!(stop_reason(&editor.answer(second)), "cancelled");
     gate.open();

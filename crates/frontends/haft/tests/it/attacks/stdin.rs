@@ -109,10 +109,8 @@ fn no_line_but_an_answer_permits_anything() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut input, mut output) = (
-        child.stdin.take().unwrap(),
-        BufReader::new(child.stdout.take().unwrap()),
-    );
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut seen: Vec<Value> = Vec::new();
     let mut until = |fits: &dyn Fn(&Value) -> bool| {
         loop {
@@ -147,7 +145,8 @@ fn no_line_but_an_answer_permits_anything() {
         .write_all(b"{\"type\": \"\xff\xfe\"}\n\0\0\0\n")
         .unwrap();
     writeln!(input, "{}1{}", "[".repeat(100_000), "]".repeat(100_000)).unwrap();
-    let (open, close) = ("{\"content\":".repeat(100_000), "}".repeat(100_000));
+    let open = "{\"content\":".repeat(100_000);
+    let close = "}".repeat(100_000);
     writeln!(input, "{{\"type\":\"user\",\"message\":{open}1{close}}}").unwrap();
     // An answer in form that is none: an error.
     let id = &asked["request_id"];

@@ -13,10 +13,8 @@ use crate::rig::{Ran, Rig};
 /// A server that answers every path, and remembers what it was asked.
 fn site(answer: fn(&str) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, asked) = (
-        listener.local_addr().unwrap(),
-        Arc::new(Mutex::new(Vec::new())),
-    );
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {

@@ -251,7 +251,9 @@ fn forms_of_runs_are_guarded_and_run_nothing() {
         Script::replies([write(), Reply::text(HOSTILE)]).unwrap(),
     );
     let page = ServedPage::start(&rig);
-    let (host, cookie, token) = (&page.address, page.cookie(), page.form_token("/run"));
+    let host = &page.address;
+    let cookie = page.cookie();
+    let token = page.form_token("/run");
     let form = "do=start&prompt=x&mode=auto";
     let own = format!("host: {host}\r\norigin: http://{host}\r\n");
     for (who, headers, form, status) in [

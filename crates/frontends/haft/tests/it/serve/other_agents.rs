@@ -36,11 +36,12 @@ fn put(from: &str, to: PathBuf) {
 fn put_all(from: &str, to: &Path) {
     for entry in fs::read_dir(fixture(from)).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let (from, to) = (format!("{from}/{name}"), to.join(name));
+        let from = format!("{from}/{name}");
+        let to = to.join(name);
         if fixture(&from).is_dir() {
-            put_all(&from, &to)
+            put_all(&from, &to);
         } else {
-            put(&from, to)
+            put(&from, to);
         }
     }
 }
@@ -173,7 +174,8 @@ fn context_shows_what_was_imported_by_the_name_of_its_agent() {
             (&["context", "report", id], "current"),
         ] {
             let ran = rig.run(command);
-            let (told, said) = (ran.stdout(), ran.stderr());
+            let told = ran.stdout();
+            let said = ran.stderr();
             assert_eq!(ran.code(), 0, "{agent} {command:?}: {said}");
             assert!(
                 told.to_lowercase().contains(expected),

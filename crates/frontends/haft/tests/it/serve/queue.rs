@@ -22,7 +22,8 @@ impl Versions {
         stream
             .set_read_timeout(Some(Duration::from_mins(2)))
             .unwrap();
-        let (host, cookie) = (&page.address, page.cookie());
+        let host = &page.address;
+        let cookie = page.cookie();
         write!(
             stream,
             "GET /events?path={path} HTTP/1.1\r\nhost: {host}\r\n{cookie}\r\n"
@@ -71,7 +72,8 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
     let waits = waits.json()[0]["id"].as_i64().unwrap();
     let page = ServedPage::start(&team.rig);
     assert!(page.page("/").contains("<a href=\"/queue\">Queue</a>"));
-    let (running, waiting) = (format!("/queue/{run}"), format!("/queue/{waits}"));
+    let running = format!("/queue/{run}");
+    let waiting = format!("/queue/{waits}");
 
     let home = team.host();
     let mut worker = started(&mut team.worker(home.path(), &[]));

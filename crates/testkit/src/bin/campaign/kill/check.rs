@@ -87,7 +87,8 @@ impl Story<'_> {
                 ));
             }
         }
-        let (calls, mut ids) = (stored.calls(), HashSet::new());
+        let calls = stored.calls();
+        let mut ids = HashSet::new();
         for StoredCall { id, results, .. } in &calls {
             if !ids.insert(*id) {
                 return Err(format!("call {id} is stored twice"));
@@ -123,7 +124,8 @@ impl Story<'_> {
 
     fn acknowledged_is_stored(&self, stored: &Stored<'_>) -> Result<(), String> {
         let told = Told::by(self.runs);
-        let (replies, calls) = (stored.replies(), stored.calls());
+        let replies = stored.replies();
+        let calls = stored.calls();
         for acked in &told.replies {
             let same =
                 |(text, calls): &&(String, Vec<&str>)| *text == acked.text && *calls == acked.calls;

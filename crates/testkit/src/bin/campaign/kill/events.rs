@@ -93,10 +93,8 @@ impl Told {
             "retry" => self.forget_reply(),
             "usage" => {
                 self.place = Where::Between;
-                let (text, calls) = (
-                    std::mem::take(&mut self.text),
-                    std::mem::take(&mut self.calls),
-                );
+                let text = std::mem::take(&mut self.text);
+                let calls = std::mem::take(&mut self.calls);
                 self.replies.push(AckedReply { text, calls });
             }
             "tool_result" => {

@@ -35,7 +35,8 @@ impl Running {
         let create = |path: &PathBuf| {
             File::create(path).map_err(|error| format!("{}: {error}", path.display()))
         };
-        let (stdout, stderr) = (path("stdout"), path("stderr"));
+        let stdout = path("stdout");
+        let stderr = path("stderr");
         let mut command = place.command(arguments);
         command.stdout(create(&stdout)?).stderr(create(&stderr)?);
         let child = command

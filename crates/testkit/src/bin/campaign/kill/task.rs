@@ -133,7 +133,8 @@ fn command(number: usize, token: &str) -> Value {
         1 => format!("(setsid {sleeper} >/dev/null 2>&1 &)"),
         _ => format!("(cd / && trap '' TERM HUP && setsid {sleeper} &)"),
     };
-    let (begun, effects) = (begun(number), effects(number));
+    let begun = begun(number);
+    let effects = effects(number);
     let line = format!(
         "{left}; echo x >> {effects}; echo begun > {begun}; sleep 0.{COMMAND_MS}; echo done {number}"
     );

@@ -58,7 +58,8 @@ impl Inspector {
     ) -> anyhow::Result<String> {
         let how = self.edit_how(&conversation);
         let (lines, edits) = apart(move || async move { edit::listed(&how).await }).await?;
-        let (to, name) = (address(&conversation.id, "/edit"), &conversation.name);
+        let to = address(&conversation.id, "/edit");
+        let name = &conversation.name;
         let rows = lines.into_iter().map(|cells| {
             let mut cells = cells.into_iter();
             let id = cells.next().unwrap_or_default();
@@ -109,7 +110,8 @@ impl Inspector {
         conversation: Conversation,
         form: &FormFields,
     ) -> anyhow::Result<FormAnswer> {
-        let (how, sent) = (self.edit_how(&conversation), form.clone());
+        let how = self.edit_how(&conversation);
+        let sent = form.clone();
         let keep = form.get("do") == "keep";
         let prepared = apart(move || async move {
             let mut edit = prepared(how, &sent).await?;
@@ -283,7 +285,8 @@ async fn prepared(how: EditHow, form: &FormFields) -> anyhow::Result<PreparedEdi
         _ => {
             let text =
                 Some(form.get("text").replace("\r\n", "\n")).filter(|text| !text.trim().is_empty());
-            let (ids, ask) = (vec![format!("{first}..{last}")], wanted == "ask");
+            let ids = vec![format!("{first}..{last}")];
+            let ask = wanted == "ask";
             let text = text.filter(|_| !ask);
             return PreparedEdit::summary(&SummariseArgs {
                 ids,

@@ -253,7 +253,9 @@ impl Inspector {
         }
         let usage = view.usage;
         let cost = and_cost(view.cost_usd);
-        let (input, cached, output) = (usage.all_input(), usage.cached_input, usage.output);
+        let input = usage.all_input();
+        let cached = usage.cached_input;
+        let output = usage.output;
         let used = text!(
             "serve-run-usage",
             input = grouped(input),

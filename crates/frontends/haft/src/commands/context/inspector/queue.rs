@@ -73,7 +73,8 @@ impl Inspector {
         let to: Vec<_> = std::iter::once("/queue".to_owned())
             .chain(rest.iter().map(|part| encoded(part)))
             .collect();
-        let (to, shown) = (to.join("/"), tasks.iter().skip(from).take(LISTED));
+        let to = to.join("/");
+        let shown = tasks.iter().skip(from).take(LISTED);
         let states = stand.states.iter().map(|(name, count)| {
             Markup::link(
                 &format!("/queue/state/{name}"),
@@ -275,7 +276,8 @@ fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
         text!("serve-prompt"),
     ];
     let row = |task: &QueuedTask| {
-        let (id, to) = (format!("task-{}", task.id), format!("/queue/{}", task.id));
+        let id = format!("task-{}", task.id);
+        let to = format!("/queue/{}", task.id);
         let prompt: String = task
             .request
             .prompt

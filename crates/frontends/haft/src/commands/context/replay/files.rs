@@ -52,7 +52,8 @@ fn recorded(
 ) -> anyhow::Result<Vec<RecordedConversation>> {
     let mut recorded = Vec::new();
     for one in all {
-        let (name, messages) = (one.document.name, one.document.messages);
+        let name = one.document.name;
+        let messages = one.document.messages;
         recorded.extend(RecordedConversation::of_messages(
             name, messages, imagined, &O200k,
         )?);
@@ -98,7 +99,8 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
 fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
+        let path = entry.path();
+        let kind = entry.file_type()?;
         let name = entry.file_name().to_string_lossy().to_lowercase();
         let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz", ".db"]
             .iter()

@@ -21,7 +21,8 @@ pub(super) async fn read(
     args: &ReplayArgs,
 ) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
     let log = RequestLogReader::open_any(args.conversation.as_deref(), &args.common).await?;
-    let (messages, outlines) = (log.messages().await?, log.outlines().await?);
+    let messages = log.messages().await?;
+    let outlines = log.outlines().await?;
     let foreign = log.imported.is_some()
         || outlines
             .iter()
@@ -31,7 +32,8 @@ pub(super) async fn read(
             tokens: args.reminders.tokens,
             changes: args.reminders.changes,
         };
-        let (name, messages) = (log.conversation.name, messages);
+        let name = log.conversation.name;
+        let messages = messages;
         let read = RecordedConversation::of_messages(name, messages, imagined, &O200k)?;
         return Ok((
             read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?,
@@ -57,7 +59,9 @@ pub(super) async fn read(
         .into_iter()
         .map(|message| Entry::new(message, &O200k))
         .collect();
-    let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<RecordedAside>::new(), Vec::new());
+    let mut steps = Vec::new();
+    let mut asides = Vec::<RecordedAside>::new();
+    let mut bodies = Vec::new();
     let mut last: Option<BodyEncoding> = None;
     let begun = outlines.first().map(|outline| outline.summary.sent_at);
     for outline in &outlines {

@@ -77,7 +77,8 @@ fn pages() -> Vec<(String, String)> {
 /// Every command line of haft's in code blocks and in running text, and every option that stands
 /// alone.
 fn mentions() -> (Vec<Mention>, Vec<Mention>) {
-    let (mut commands, mut options) = (Vec::new(), Vec::new());
+    let mut commands = Vec::new();
+    let mut options = Vec::new();
     for (page, text) in pages() {
         let mut fence: Option<String> = None;
         for line in text.lines() {
