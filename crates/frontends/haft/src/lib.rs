@@ -56,9 +56,10 @@ pub fn run() -> ExitCode {
                 exit::log(&failure);
                 exit::report(&failure)
             });
-            wiring::log::flush();
+            // Lost traces are logged, so the log is flushed last.
             #[cfg(feature = "otel")]
             wiring::traces::flush();
+            wiring::log::flush();
             ended.into()
         }
         Err(error) => {

@@ -59,9 +59,9 @@ fn pattern_that_could_name_a_denied_file_is_looked_up_in_the_sandbox() {
     for line in [
         "grep -r X *.txt",
         "grep -rn X *.txt notes/*.md",
-        "cat *s/n*",
-        "cat *ys/*.md",
-        "head [ns]*/n*",
+        "sort *s/n*",
+        "sort *ys/*.md",
+        "sort [ns]*/n*",
     ] {
         assert_eq!(
             decision(line, Confinement::Sandbox, ProjectFiles::Still),
@@ -91,7 +91,6 @@ fn pattern_that_can_name_no_denied_file_is_allowed() {
         "sort *.txt",
         "cat *.none",
         "cd notes && cat *.md",
-        "grep -r --include=*.md X notes",
     ] {
         assert_eq!(
             decision(line, Confinement::Sandbox, ProjectFiles::Still),
@@ -130,7 +129,7 @@ fn pattern_with_too_many_names_asks() {
         for number in 0..files {
             fs::write(project.root().join(format!("notes/n{number}")), "").unwrap();
         }
-        let call = PermissionRequest::command("cat *s/n*");
+        let call = PermissionRequest::command("sort *s/n*");
         denying(Confinement::Sandbox)
             .decide(&call, &project.workspace)
             .decision

@@ -2,7 +2,7 @@
 //! error where they are hidden.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -227,4 +227,36 @@ fn tmp_that_the_user_made_writable_is_the_real_one_without_its_sockets() {
     };
     assert_eq!(printed(&ran.unwrap()), "");
     assert!(made.exists());
+}
+
+/// `/tmp` can be written, so Landlock alone would let a command write to pipes in a shown folder.
+#[test]
+fn shown_folders_have_no_connected_pipes() {
+    let world = World::new();
+    let pipe = world.programs.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    // Opened for both, so that neither side waits for the other.
+    let mut reader = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(&pipe)
+        .unwrap();
+    let policy = SandboxPolicy {
+        readable: vec![world.programs.path().to_owned()],
+        ..world.policy()
+    };
+    let line = format!(
+        "echo written 1<>'{}'; ls '{}'",
+        pipe.display(),
+        world.programs.path().display()
+    );
+    let Some(ran) = confine(&world.command(policy, &line)) else {
+        return;
+    };
+    let shown = printed(&ran.unwrap());
+    assert!(shown.contains("tool") && shown.contains("pipe"), "{shown}");
+    let mut received = [0; 16];
+    let read = std::io::Read::read(&mut reader, &mut received);
+    assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }

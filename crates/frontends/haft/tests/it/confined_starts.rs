@@ -640,7 +640,7 @@ fn a_server_of_the_user_is_confined_where_the_folder_decides_what_runs() {
         fs::write(
             path,
             format!(
-                "#!/bin/sh\ntouch {}/planted\n{SHELL_MCP_SERVER}",
+                "#!/bin/sh\ntouch '{}/planted'\n{SHELL_MCP_SERVER}",
                 outside.path().display()
             ),
         )

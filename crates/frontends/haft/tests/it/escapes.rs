@@ -331,11 +331,11 @@ fn the_help_of_an_external_tool_is_held_in() {
 
 /// What a repository can be made to start, all at once: `EVIL` is a program.
 const CONFIGURATION: &str = "[core]\n\tfsmonitor = EVIL\n\thooksPath = ../hooks\n\tsshCommand = EVIL\n\tpager = EVIL\n\
-    \teditor = EVIL\n\talternateRefsCommand = EVIL\n\taskPass = EVIL\n[include]\n\tpath = ../more\n\
+    \teditor = EVIL\n\talternateRefsCommand = EVIL\n\taskPass = PROGRAM\n[include]\n\tpath = ../more\n\
     [includeIf \"gitdir:**\"]\n\tpath = ../more\n[filter \"x\"]\n\tclean = EVIL\n\tsmudge = EVIL\n\tprocess = EVIL\n\
     [diff \"x\"]\n\ttextconv = EVIL\n\tcommand = EVIL\n[merge \"x\"]\n\tdriver = EVIL\n[diff]\n\texternal = EVIL\n\
-    \tsubmodule = diff\n[submodule]\n\trecurse = true\n[gpg]\n\tprogram = EVIL\n[credential]\n\thelper = !EVIL\n\
-    [remote \"origin\"]\n\turl = ext::EVIL\n\tpromisor = true\n\tpartialCloneFilter = blob:none\n";
+    \tsubmodule = diff\n[submodule]\n\trecurse = true\n[gpg]\n\tprogram = PROGRAM\n[credential]\n\thelper = !EVIL\n\
+    [remote \"origin\"]\n\turl = ext::PROGRAM\n\tpromisor = true\n\tpartialCloneFilter = blob:none\n";
 
 /// A repository with all of that, filters, hooks, an alternate and a nested repository behind a
 /// gitlink included.
@@ -395,7 +395,12 @@ fn plant_repository(place: &Place) {
             &format!("#!/bin/sh\nexec '{}'\n", evil.display()),
         );
     }
-    let text = |text: &str| text.replace("EVIL", evil.to_str().unwrap());
+    // Git hands most values to a shell, which would split a path with spaces.
+    let path = evil.to_str().unwrap();
+    let text = |text: &str| {
+        text.replace("EVIL", &format!("'{path}'"))
+            .replace("PROGRAM", path)
+    };
     place.write(
         "more",
         &text("[core]\n\tfsmonitor = EVIL\n[alias]\n\tdiff = !EVIL\n\tls-files = !EVIL\n"),

@@ -12,13 +12,15 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount,
     mount_change, move_mount, open_tree, unmount,
 };
 
@@ -101,6 +103,29 @@ impl Mount {
         Ok(Self(open_tree(CWD, path, flags)?))
     }
 
+    /// A read-only view of a folder, in which named pipes are not those outside: an overlay gives
+    /// each of them an inode of its own. `empty` is an empty folder, since an overlay without a
+    /// writable layer needs two others.
+    fn detached_view(folder: &Path, empty: &Path) -> io::Result<Self> {
+        let mut layers = Vec::new();
+        for byte in folder.as_os_str().as_bytes() {
+            if matches!(byte, b':' | b'\\') {
+                layers.push(b'\\');
+            }
+            layers.push(*byte);
+        }
+        layers.push(b':');
+        layers.extend(empty.as_os_str().as_bytes());
+        let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_set_string(overlay.as_fd(), "lowerdir", layers)?;
+        fsconfig_create(overlay.as_fd())?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+            | MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let mounted = fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+        Ok(Self(mounted))
+    }
+
     /// The one that is there.
     fn at(path: &Path) -> io::Result<Self> {
         Ok(Self(open_tree(
@@ -170,7 +195,7 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     for path in policy
         .readable
         .iter()
-        .filter(|path| !policy.is_writable(path))
+        .filter(|path| !policy.is_writable(path) && !lies_in_private_folder(policy, path))
     {
         if let Ok(real) = path.canonicalize() {
             let mount = Mount::copy_of(&real)?;
@@ -214,6 +239,44 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     Ok(pieces)
 }
 
+/// Whether a path lies below a folder that the command has of its own, such as `/tmp`.
+fn lies_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
+    policy
+        .private_folders()
+        .any(|folder| path.starts_with(folder))
+}
+
+/// The readable folders and files below private folders.
+///
+/// A command may write below `/tmp`, so Landlock does not keep it from named pipes there. Folders
+/// are therefore shown as overlays. Where the kernel has none, they are copies of the mount.
+fn shown_in_private_folders(policy: &SandboxPolicy, empty: &Path) -> io::Result<Vec<MountPiece>> {
+    let mut pieces = Vec::new();
+    for path in policy
+        .readable
+        .iter()
+        .filter(|path| !policy.is_writable(path) && lies_in_private_folder(policy, path))
+    {
+        let Ok(real) = path.canonicalize() else {
+            continue;
+        };
+        let mount = if real.is_dir() {
+            Mount::detached_view(&real, empty).or_else(|_| Mount::copy_of(&real))?
+        } else if real.is_file() {
+            Mount::copy_of(&real)?
+        } else {
+            continue;
+        };
+        mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
+        pieces.push(MountPiece {
+            at: path.clone(),
+            mount,
+            access: MountAccess::ReadOnly,
+        });
+    }
+    Ok(pieces)
+}
+
 fn is_real_folder(path: &Path) -> bool {
     path.symlink_metadata()
         .is_ok_and(|metadata| metadata.is_dir())
@@ -245,7 +308,8 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
     let dev = stage.join("dev");
     let shm = stage.join("shm");
     let run = stage.join("run");
-    for folder in [&dev, &shm, &run] {
+    let empty = stage.join("empty");
+    for folder in [&dev, &shm, &run, &empty] {
         DirBuilder::new().mode(0o755).create(folder)?;
     }
     fs::set_permissions(&shm, fs::Permissions::from_mode(0o1777))?;
@@ -262,6 +326,7 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
             access: MountAccess::Writable,
         },
     ];
+    pieces.extend(shown_in_private_folders(policy, &empty)?);
     if is_real_folder(Path::new("/run")) {
         pieces.push(MountPiece {
             at: "/run".into(),
