@@ -485,7 +485,7 @@ fn sources_name_tools_only_where_they_are_offered() {
                 if !line.contains(&format!("`{name}`")) || source.path.contains(name) {
                     continue;
                 }
-                let above = lines[at.saturating_sub(4)..=at].join("\n");
+                let above = lines[at.saturating_sub(10)..=at].join("\n");
                 let asks = above.contains(&format!("hint(\"{name}\""))
                     || above.contains(&format!("contains(\"{name}\")"))
                     || above.contains("RecallTool::Offered");
