@@ -16,13 +16,13 @@ mod answer;
 mod approval;
 mod base;
 mod call_check;
-mod callbacks;
 mod calls;
 mod documents;
 mod driver;
 mod error;
 mod event_log;
 mod external;
+mod hooks;
 pub mod hub;
 mod meter;
 mod names;
@@ -43,12 +43,12 @@ mod turn_io;
 pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Approval, ApprovalReply, Approver};
 pub use base::BaseLoop;
-pub use callbacks::{
-    Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal,
-    StartRequest, ToolName, ToolResponse, hook_reaction, on,
-};
 pub use error::{EditContextError, EngineError, Notice};
 pub use external::{Asking, HelpCell, ToolHelp};
+pub use hooks::{
+    Callback, CommandHook, HookContext, HookEvent, HookHost, HookOutcome, StartGuard, StartRefusal,
+    StartRequest, ToolName, ToolResponse, on, parse_hook_output,
+};
 pub use names::{CHANGED_NOTE, MAIN};
 pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};

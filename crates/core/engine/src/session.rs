@@ -11,13 +11,11 @@ mod advertised;
 mod agents;
 mod background_agents;
 mod build;
-mod call_hooks;
 mod compact;
 mod config;
 mod cut;
 mod declared;
 mod edit;
-mod hooked;
 mod model_opener;
 mod models;
 mod modes;
@@ -31,6 +29,7 @@ mod repeated;
 mod run;
 mod run_calls;
 mod sent_state;
+mod session_hooks;
 mod tasks;
 mod transcript;
 mod turn_host;
@@ -45,13 +44,13 @@ use haft_tool::{ChangeWatch, StartedAgent};
 use haft_types::{Entry, Image, ModelSpec};
 
 use crate::error::{EditContextError, EngineError, Notice};
+use crate::hooks::HookRunner;
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
 use crate::stored_state::ImageDescriptions;
 use crate::subagents::{Rank, Relayed, SubagentRoster};
 
-use hooked::Hooked;
 use prompt_context::PromptContext;
 use sent_state::SentState;
 use transcript::Transcript;
@@ -85,7 +84,7 @@ pub struct Session {
     /// What is used up, and how far it may go.
     meter: Meter,
     permit: Arc<Permit>,
-    hooked: Hooked,
+    hooks: HookRunner,
     recorded: Arc<dyn ChangeWatch>,
     resumed: bool,
     agents: AgentLinks,

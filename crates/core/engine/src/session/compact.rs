@@ -24,7 +24,7 @@ use haft_types::{
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
-use crate::callbacks::Moment;
+use crate::hooks::HookEvent;
 use crate::meter::Meter;
 use crate::spending::PaidRequest;
 use crate::subagents::Rank;
@@ -179,7 +179,7 @@ impl Session {
             return Ok(Compacted::Failed);
         }
         self.call_back(
-            Moment::PreCompact {
+            HookEvent::PreCompact {
                 trigger,
                 rounds: plan.rounds,
             },

@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::background_agents::left_agents;
 use super::declared::restore_descriptions;
-use super::hooked::Hooked;
 use super::offered_tools::{Peers, offered, offered_to_sub};
 use super::prompt_context::{OfferedContext, PromptContext};
 use super::redescribed::translate;
 use super::sent_state::{SentState, last_sent};
 use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
 use super::{AgentLinks, Services, Session, SessionConfig, tasks};
-use crate::callbacks::Moment;
+use crate::hooks::HookEvent;
+use crate::hooks::HookRunner;
 use crate::hub::Mailbox;
 use crate::meter::Meter;
 use crate::permit::Permit;
@@ -92,9 +92,9 @@ impl Session {
         services: Services,
         which: Which,
     ) -> Result<Self, OpenError> {
-        let hooked = Hooked::new(&config);
+        let hooks = config.hook_runner();
         let cancel = CancellationToken::new();
-        hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
+        hooks.call(HookEvent::PreToolsLoaded {}, &cancel).await;
         let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
         let registry = offered(
             &mut config,
@@ -105,26 +105,26 @@ impl Session {
             .offered()
             .map(|tool| tool.spec().name.clone())
             .collect();
-        hooked
-            .call(Moment::PostToolsLoaded { tools }, &cancel)
+        hooks
+            .call(HookEvent::PostToolsLoaded { tools }, &cancel)
             .await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
-        let hooked = hooked.within(conversation.id.as_str());
+        let hooks = hooks.with_conversation(conversation.id.as_str());
         // Taken before anything is read: what is in memory must stay all there is.
         let lock = services.store.try_lock(&conversation.id).await?;
         let mut messages = Vec::new();
         if resumed {
-            hooked
-                .call(Moment::PreConversationResumed {}, &cancel)
+            hooks
+                .call(HookEvent::PreConversationResumed {}, &cancel)
                 .await;
             messages = services.store.stored_messages(&conversation.id).await?;
             services
                 .store
                 .set_current(&config.namespace, &conversation.id)
                 .await?;
-            hooked
+            hooks
                 .call(
-                    Moment::PostConversationResumed {
+                    HookEvent::PostConversationResumed {
                         messages: messages.len(),
                     },
                     &cancel,
@@ -146,7 +146,7 @@ impl Session {
             messages,
             lock: Some(lock),
         };
-        let opened = Opened { found, hooked };
+        let opened = Opened { found, hooks };
         let descent = Lineage {
             roster,
             mailbox: Some(mailbox),
@@ -174,14 +174,14 @@ impl Session {
             mailbox: None,
             parent: None,
         };
-        let hooked = Hooked::silent(&config);
+        let hooks = config.silent_hook_runner();
         let found = FoundConversation {
             conversation,
             resumed: true,
             messages,
             lock: None,
         };
-        let opened = Opened { found, hooked };
+        let opened = Opened { found, hooks };
         Self::load(config, services, registry, opened, descent).await
     }
 
@@ -200,14 +200,16 @@ impl Session {
         } else {
             Vec::new()
         };
-        let hooked = Hooked::new(&config).within(conversation.id.as_str());
+        let hooks = config
+            .hook_runner()
+            .with_conversation(conversation.id.as_str());
         let found = FoundConversation {
             conversation,
             resumed,
             messages,
             lock: Some(lock),
         };
-        let opened = Opened { found, hooked };
+        let opened = Opened { found, hooks };
         Self::load(
             config,
             services,
@@ -226,7 +228,7 @@ impl Session {
         mut config: SessionConfig,
         services: Services,
         mut registry: Registry,
-        Opened { found, hooked }: Opened,
+        Opened { found, hooks }: Opened,
         Lineage {
             roster,
             mailbox,
@@ -300,7 +302,7 @@ impl Session {
                 &mut state,
             );
             let permissions = config.safety.permissions.clone();
-            let approver = hooked.notifying(services.approver.clone());
+            let approver = hooks.notifying(services.approver.clone());
             let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
             let permit = permit.sharing(Arc::clone(&config.safety.shared));
             let permit =
@@ -327,7 +329,7 @@ impl Session {
             counter,
         };
         let history = transcript.history();
-        let prompt = PromptContext::open(offered, &config, history, &hooked, &mut state).await?;
+        let prompt = PromptContext::open(offered, &config, history, &hooks, &mut state).await?;
         let store = services.store.as_ref();
         let counter = services.counter.as_ref();
         let last = if resumed {
@@ -355,7 +357,7 @@ impl Session {
             sent,
             meter,
             permit,
-            hooked,
+            hooks,
             recorded,
             resumed,
             agents,
@@ -385,7 +387,7 @@ struct Lineage {
 /// A conversation that was found or made, and who is called while it is open.
 struct Opened {
     found: FoundConversation,
-    hooked: Hooked,
+    hooks: HookRunner,
 }
 
 async fn find_or_plan(

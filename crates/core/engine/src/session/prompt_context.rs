@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
 use super::advertised::AdvertisedTools;
-use super::hooked::Hooked;
 use super::offered_tools::{names_of_all, skills_now};
 use super::redescribed::in_language;
 use super::transcript::Transcript;
 use super::{EngineError, SessionConfig};
 use crate::documents::StandingDocuments;
 use crate::external::{ExternalShelf, Late};
+use crate::hooks::HookRunner;
 use crate::names;
 use crate::ports::{Knowledge, Reads, SkillWatch, StoredTodo};
 use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
@@ -81,7 +81,7 @@ impl PromptContext {
         offered: OfferedContext,
         config: &SessionConfig,
         history: &[Arc<Entry>],
-        hooked: &Hooked,
+        hooks: &HookRunner,
         state: &mut StoredState,
     ) -> Result<Self, ContextError> {
         let OfferedContext {
@@ -120,7 +120,7 @@ impl PromptContext {
                 is_built_in,
             )
         });
-        hooked.before_documents().await;
+        hooks.before_documents().await;
         documents.look(
             Touched {
                 reads: &reads,
@@ -129,7 +129,7 @@ impl PromptContext {
             external.as_ref(),
             counter.as_ref(),
         );
-        hooked.after_documents(&documents).await;
+        hooks.after_documents(&documents).await;
         let active = Active::open(config, state);
         let system = system_of(config, &advertised, active.text(), counter.as_ref())?;
         // Where nothing was said since, the system message speaks.

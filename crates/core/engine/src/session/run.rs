@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::run_calls::{Interruption, interrupted};
 use super::turn_host::SessionTurn;
 use super::{EngineError, Session};
-use crate::callbacks::Moment;
 use crate::driver::{drive, mark_nothing_changed, turn_result};
+use crate::hooks::HookEvent;
 use crate::names;
 use crate::resume::{self, Resumption};
 use crate::secrets::mask_text;
@@ -103,7 +103,7 @@ impl Session {
         for notice in std::mem::take(&mut self.config.notices) {
             io.tell(notice);
         }
-        self.tell_hooked(io);
+        self.tell_hook_notices(io);
     }
 
     /// Mends the end of the conversation, takes the user's input in, and says where the turn
@@ -260,11 +260,11 @@ impl Session {
     ) -> RunReport {
         self.leave_agents(io).await;
         if end.outcome == Outcome::Waiting && self.agents.rank == Rank::Main {
-            let moment = Moment::Notification {
+            let event = HookEvent::Notification {
                 notification_type: "idle_prompt",
                 message: end.reason.message.clone(),
             };
-            self.call_back(moment, io).await;
+            self.call_back(event, io).await;
         }
         self.note_end(end.outcome);
         if end.outcome == Outcome::Failed {

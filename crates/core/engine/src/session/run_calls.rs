@@ -12,8 +12,8 @@ use haft_tool::{CallName, RecordedCall, ToolContext, ToolOutput, Unrecorded};
 use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-use super::call_hooks::RanCall;
 use super::progress::ProgressRelay;
+use super::session_hooks::{HookedCall, RanCall};
 use super::transcript::ResultParts;
 use super::{EngineError, Session};
 use crate::call_check::{self, Admitted, Refused};
@@ -107,8 +107,12 @@ impl Session {
         call: Admitted,
         io: &mut TurnIo<'_>,
     ) -> Option<Result<Permitted, Box<Refused>>> {
-        let (call, opinion, mut changed) = match self.before_call(call, io).await {
-            Ok(heard) => heard,
+        let HookedCall {
+            call,
+            opinion,
+            mut changed,
+        } = match self.before_call(call, io).await {
+            Ok(hooked) => hooked,
             Err(refused) => return Some(Err(refused)),
         };
         let is_still = self.services.running.names().is_empty();

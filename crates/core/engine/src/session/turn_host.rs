@@ -16,9 +16,9 @@ use haft_types::{
 use super::build::cause_of;
 use super::models::MOST_SQUEEZES;
 use super::{EngineError, Session};
-use crate::callbacks::Moment;
 use crate::driver::{TurnHost, failed, take_reply};
 use crate::external::Late;
+use crate::hooks::HookEvent;
 use crate::meter::{Meter, millis};
 use crate::resume;
 use crate::spending::PaidRequest;
@@ -61,7 +61,7 @@ impl<'a> SessionTurn<'a> {
     ) -> Result<Result<Input, ModelError>, EngineError> {
         let session = &mut *self.session;
         session.call_back(session.request_start(request), io).await;
-        if let Some(reason) = session.hooked.take_stop() {
+        if let Some(reason) = session.hooks.take_stop() {
             return Ok(Ok(Input::Stopped(reason)));
         }
         let client = &session.services.models.client;
@@ -90,7 +90,7 @@ impl<'a> SessionTurn<'a> {
                 .store
                 .log_request(session.transcript.id(), sent),
         );
-        let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
+        let (mut teller, listener) = session.hooks.generation(session.prompt.registry());
         let client = &mut session.services.models.client;
         let meter = &mut session.meter;
         let cancel = io.cancel;
@@ -304,21 +304,21 @@ impl TurnHost for SessionTurn<'_> {
         let session = &*self.session;
         let stop_hook_active = objections > 0;
         let last_assistant_message = end.text.clone();
-        let moment = match session.agents.rank {
-            Rank::Main => Moment::Stop {
+        let event = match session.agents.rank {
+            Rank::Main => HookEvent::Stop {
                 stop_hook_active,
                 last_assistant_message,
             },
             Rank::Sub => {
                 let agent_type = session.config.agent.clone();
-                Moment::SubagentStop {
+                HookEvent::SubagentStop {
                     agent_type,
                     stop_hook_active,
                     last_assistant_message,
                 }
             }
         };
-        match session.call_back(moment, io).await.block {
+        match session.call_back(event, io).await.block {
             Some(why) => Conclusion::Rejected(Objection {
                 text: format!("Not done yet: {why}"),
                 otherwise: None,
@@ -329,7 +329,7 @@ impl TurnHost for SessionTurn<'_> {
     }
 
     fn take_stop(&self) -> Option<Reason> {
-        self.session.hooked.take_stop()
+        self.session.hooks.take_stop()
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_engine::{Callback, Moment, Occasion, Reaction, hook_reaction};
+use haft_engine::{Callback, HookContext, HookEvent, HookOutcome, parse_hook_output};
 use haft_project::hooks::Matcher;
 use haft_types::HookPoint;
 use serde::Deserialize;
@@ -115,25 +115,25 @@ impl Callback for ClientHook {
         point == self.point
     }
 
-    fn wants(&self, moment: &Moment) -> bool {
-        self.matcher.fits(&moment.names())
+    fn wants(&self, event: &HookEvent) -> bool {
+        self.matcher.fits(&event.names())
     }
 
-    async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String> {
-        let (input, shown) = self.input(occasion);
+    async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
+        let (input, shown) = self.input(context);
         let request = json!({
             "subtype": "hook_callback", "callback_id": self.id, "input": input, "tool_use_id": input["tool_use_id"],
         });
         let answer = tokio::select! {
             answer = self.control.call(&request, Some(self.limit)) => answer,
-            () = occasion.cancel.cancelled() => return Ok(Reaction::default()),
+            () = context.cancel.cancelled() => return Ok(HookOutcome::default()),
         };
-        let reaction = answer.and_then(|answer| hook_reaction(self.point, &answer.to_string()));
-        match reaction {
-            Ok(reaction) => Ok(self.meant(reaction, occasion.moment, shown.as_ref())),
-            Err(why) if self.blocks => Ok(Reaction {
+        let outcome = answer.and_then(|answer| parse_hook_output(self.point, &answer.to_string()));
+        match outcome {
+            Ok(outcome) => Ok(self.meant(outcome, context.event, shown.as_ref())),
+            Err(why) if self.blocks => Ok(HookOutcome {
                 block: Some(format!("it failed: {why}")),
-                ..Reaction::default()
+                ..HookOutcome::default()
             }),
             Err(why) => Err(why),
         }
@@ -142,21 +142,21 @@ impl Callback for ClientHook {
 
 impl ClientHook {
     /// What the hook reads, and the call in it as it is shown.
-    fn input(&self, occasion: &Occasion<'_>) -> (Value, Option<ClaudeCall>) {
+    fn input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
-            "session_id": occasion.conversation_id,
+            "session_id": context.conversation_id,
             "transcript_path": "",
-            "cwd": occasion.cwd,
-            "permission_mode": mode_name(occasion.mode),
+            "cwd": context.cwd,
+            "permission_mode": mode_name(context.mode),
             "hook_event_name": self.point.claude_name(),
         });
-        if let (Value::Object(input), Ok(Value::Object(moment))) =
-            (&mut input, serde_json::to_value(occasion.moment))
+        if let (Value::Object(input), Ok(Value::Object(event))) =
+            (&mut input, serde_json::to_value(context.event))
         {
-            input.extend(moment);
+            input.extend(event);
         }
-        let call = called(occasion.moment)
-            .map(|(tool, arguments)| self.naming.call(tool, arguments, occasion.cwd));
+        let call = called(context.event)
+            .map(|(tool, arguments)| self.naming.call(tool, arguments, context.cwd));
         if let Some(call) = &call {
             input["tool_name"] = call.name.as_str().into();
             input["tool_input"] = call.input.clone();
@@ -167,26 +167,26 @@ impl ClientHook {
     /// The reaction with the arguments of haft's tool.
     fn meant(
         &self,
-        mut reaction: Reaction,
-        moment: &Moment,
+        mut outcome: HookOutcome,
+        event: &HookEvent,
         shown: Option<&ClaudeCall>,
-    ) -> Reaction {
+    ) -> HookOutcome {
         if let (Some(input), Some(shown), Some((tool, arguments))) =
-            (&reaction.input, shown, called(moment))
+            (&outcome.input, shown, called(event))
         {
             let meant = self.naming.arguments(tool, arguments, &shown.input, input);
-            reaction.input = Some(meant);
+            outcome.input = Some(meant);
         }
-        reaction
+        outcome
     }
 }
 
-fn called(moment: &Moment) -> Option<(&str, &Value)> {
-    match moment {
-        Moment::PreToolCall {
+fn called(event: &HookEvent) -> Option<(&str, &Value)> {
+    match event {
+        HookEvent::PreToolCall {
             tool, tool_input, ..
         }
-        | Moment::PostToolCall {
+        | HookEvent::PostToolCall {
             tool, tool_input, ..
         } => Some((&tool.name, tool_input)),
         _ => None,

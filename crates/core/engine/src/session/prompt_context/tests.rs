@@ -133,8 +133,8 @@ async fn open(
         running,
         counter,
     };
-    let hooked = Hooked::silent(config);
-    PromptContext::open(offered, config, transcript.history(), &hooked, &mut state)
+    let hooks = config.silent_hook_runner();
+    PromptContext::open(offered, config, transcript.history(), &hooks, &mut state)
         .await
         .unwrap()
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
 use haft_engine::{
-    Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest,
+    Callback, DecisionState, HookContext, HookEvent, HookOutcome, Notice, StartGuard, StartRequest,
 };
 use haft_mcp::{
     Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach,
@@ -346,7 +346,7 @@ impl Callback for ServerWatch {
         matches!(point, HookPoint::PostToolCall | HookPoint::ApiRequestStart)
     }
 
-    fn wants(&self, _moment: &Moment) -> bool {
+    fn wants(&self, _event: &HookEvent) -> bool {
         let waiting = !self
             .notices
             .0
@@ -357,7 +357,7 @@ impl Callback for ServerWatch {
         waiting || self.servers.has_outgrown()
     }
 
-    async fn call(&self, _occasion: &Occasion<'_>) -> Result<Reaction, String> {
+    async fn call(&self, _context: &HookContext<'_>) -> Result<HookOutcome, String> {
         self.servers.end_outgrown().await;
         let waiting = std::mem::take(
             &mut self
@@ -372,9 +372,9 @@ impl Callback for ServerWatch {
             message,
             failed: true,
         });
-        Ok(Reaction {
+        Ok(HookOutcome {
             notices: notices.collect(),
-            ..Reaction::default()
+            ..HookOutcome::default()
         })
     }
 }

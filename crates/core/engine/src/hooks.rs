@@ -1,14 +1,15 @@
-//! Who is called at the points of a run: functions of a program that embeds haft, and the commands
-//! users call hooks.
+//! Hooks: callbacks at the points of a run. A callback is a function of a program that embeds haft,
+//! or a command that the user or the project configured.
 //!
-//! Several at a point are called in order, each after the one before. Invariant: all of them are
-//! called even if one fails; a failure is told and never ends anything. What one asks for is
-//! carried out by the session; what a point cannot do, it ignores.
+//! The callbacks of a point are called in order, one after another. Invariant: every callback of a
+//! point is called even if one fails; a failure is reported and ends nothing. The session carries
+//! out the requested outcome and ignores the parts that a point does not support.
 
-mod answer;
 mod command;
-mod guard;
-mod moment;
+mod event;
+mod output;
+mod runner;
+mod start_guard;
 #[cfg(test)]
 mod tests;
 
@@ -24,58 +25,59 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-pub use answer::reaction as hook_reaction;
 pub use command::{CommandHook, HookHost};
-pub use guard::{StartGuard, StartRefusal, StartRequest};
-pub use moment::{Moment, ToolName, ToolResponse};
+pub use event::{HookEvent, ToolName, ToolResponse};
+pub use output::parse_hook_output;
+pub(crate) use runner::{HookRunner, called_name};
+pub use start_guard::{StartGuard, StartRefusal, StartRequest};
 
 use crate::error::Notice;
 use crate::meter::millis;
 
-/// What happens, and where.
-pub struct Occasion<'a> {
-    /// What happens.
-    pub moment: &'a Moment,
-    /// The conversation; empty while none is chosen yet.
+/// An event and the run in which it happens.
+pub struct HookContext<'a> {
+    /// The event.
+    pub event: &'a HookEvent,
+    /// The id of the conversation; empty if none is chosen yet.
     pub conversation_id: &'a str,
     /// The working directory.
     pub cwd: &'a Path,
     /// The project's root.
     pub root: &'a Path,
-    /// How much may happen without asking.
+    /// The permission mode of the session.
     pub mode: PermissionMode,
-    /// Fires when the run is cancelled: the answer is of no interest any more.
+    /// Cancelled with the run; the outcome is then ignored.
     pub cancel: &'a CancellationToken,
 }
 
-/// What a callback asks for. Nothing, by default.
+/// The changes that a callback requests. The default requests none.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reaction {
-    /// What is about to happen must not, and why: a call, words of the user, the end of a turn.
-    /// After a call: what is wrong with it.
+pub struct HookOutcome {
+    /// The reason to block the event: a tool call, a prompt, or the end of a turn. After a tool
+    /// call: the objection to its result.
     pub block: Option<String>,
-    /// Before a call: whether it may run. A rule that denies is never overruled.
+    /// Before a tool call: the permission decision. It never overrides a deny rule.
     pub permission: Option<Decision>,
-    /// Before a call: the arguments it is to run with. They are permitted like any others.
+    /// Before a tool call: the arguments to use instead. Permission is checked for them, too.
     pub input: Option<Value>,
-    /// What the model is told with its next request.
+    /// Texts to add to the next request.
     pub context: Vec<String>,
-    /// The turn ends here, and why.
+    /// The reason to end the turn.
     pub stop: Option<String>,
-    /// What the user is told.
+    /// Messages for the user.
     pub messages: Vec<String>,
-    /// The same with a code of its own, from who is no hook.
+    /// Messages for the user that have a code of their own, from callbacks inside haft.
     pub notices: Vec<Notice>,
 }
 
-impl Reaction {
-    /// Adds what the next callback asks for.
+impl HookOutcome {
+    /// Merges the outcome of the next callback into this one.
     fn join(&mut self, next: Self) {
         self.block = match (self.block.take(), next.block) {
             (Some(one), Some(other)) => Some(format!("{one}\n{other}")),
             (one, other) => one.or(other),
         };
-        // Who allowed a call has not seen the arguments that come after.
+        // A callback that allowed the call did not see the new arguments.
         let allowed_other = next.input.is_some() && self.permission == Some(Decision::Allow);
         let before = self.permission.take().filter(|_| !allowed_other);
         self.permission = before.max(next.permission);
@@ -87,29 +89,29 @@ impl Reaction {
     }
 }
 
-/// Somebody who is called at points of a run.
+/// A function that is called at points of a run.
 #[async_trait]
 pub trait Callback: Send + Sync {
-    /// What people know it by.
+    /// The name shown to the user.
     fn name(&self) -> &str;
 
-    /// Whether it may want to be called at this point: what nobody listens to is not even put
-    /// together.
+    /// Returns true if the callback may want events of this point. If no callback does, the event
+    /// is not even built.
     fn listens_to(&self, point: HookPoint) -> bool;
 
-    /// Whether it wants to be called now.
-    fn wants(&self, _moment: &Moment) -> bool {
+    /// Returns true if the callback wants this event.
+    fn wants(&self, _event: &HookEvent) -> bool {
         true
     }
 
-    /// Is called. The error is told to the user, and that is all.
-    async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String>;
+    /// Handles the event. An error is shown to the user and changes nothing.
+    async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String>;
 }
 
-/// A function that is called at one point.
+/// Wraps a function as a callback for one point.
 pub fn on<F>(point: HookPoint, name: impl Into<String>, function: F) -> Arc<dyn Callback>
 where
-    F: Fn(&Occasion<'_>) -> Reaction + Send + Sync + 'static,
+    F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync + 'static,
 {
     Arc::new(At {
         point,
@@ -125,7 +127,7 @@ struct At<F> {
 }
 
 #[async_trait]
-impl<F: Fn(&Occasion<'_>) -> Reaction + Send + Sync> Callback for At<F> {
+impl<F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync> Callback for At<F> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -134,13 +136,12 @@ impl<F: Fn(&Occasion<'_>) -> Reaction + Send + Sync> Callback for At<F> {
         point == self.point
     }
 
-    async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String> {
-        Ok((self.function)(occasion))
+    async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
+        Ok((self.function)(context))
     }
 }
 
-/// Logs the call of a hook. Of its command line only the programs are logged, and nothing of what
-/// it printed.
+/// Logs the call of a hook: the programs of its command line, but no arguments and no output.
 fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
     let programs = haft_permission::program_names(name).join(", ");
     let ms = millis(took);
@@ -151,7 +152,7 @@ fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
     }
 }
 
-/// Everybody who is called, in order.
+/// The callbacks of a session, in the order in which they are called.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks(Vec<Arc<dyn Callback>>);
 
@@ -160,38 +161,37 @@ impl Callbacks {
         Self(all)
     }
 
-    /// Whether anybody may want to be called at this point.
+    /// Returns true if any callback may want events of this point.
     pub(crate) fn listen_to(&self, point: HookPoint) -> bool {
         self.0.iter().any(|callback| callback.listens_to(point))
     }
 
-    /// Calls everybody who wants to be called. Gives what they ask for together, and what went
-    /// wrong.
-    pub(crate) async fn call(&self, occasion: &Occasion<'_>) -> (Reaction, Vec<String>) {
-        let mut all = Reaction::default();
+    /// Calls every callback that wants the event. Returns their merged outcome and the errors.
+    pub(crate) async fn call(&self, context: &HookContext<'_>) -> (HookOutcome, Vec<String>) {
+        let mut all = HookOutcome::default();
         let mut problems = Vec::new();
-        let mut moment = occasion.moment.clone();
-        let point = moment.point();
+        let mut event = context.event.clone();
+        let point = event.point();
         for callback in &self.0 {
-            if !callback.listens_to(point) || !callback.wants(&moment) {
+            if !callback.listens_to(point) || !callback.wants(&event) {
                 continue;
             }
-            let occasion = Occasion {
-                moment: &moment,
-                ..*occasion
+            let context = HookContext {
+                event: &event,
+                ..*context
             };
             let since = Instant::now();
-            let called = AssertUnwindSafe(callback.call(&occasion))
+            let called = AssertUnwindSafe(callback.call(&context))
                 .catch_unwind()
                 .await;
             let called = called.unwrap_or_else(|_| Err("it crashed".to_owned()));
             log_call(point, callback.name(), called.is_ok(), since.elapsed());
             match called {
-                Ok(reaction) => {
-                    if let Some(input) = &reaction.input {
-                        moment.change_input(input);
+                Ok(outcome) => {
+                    if let Some(input) = &outcome.input {
+                        event.change_input(input);
                     }
-                    all.join(reaction);
+                    all.join(outcome);
                 }
                 Err(why) => {
                     problems.push(format!(

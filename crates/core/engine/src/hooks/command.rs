@@ -17,7 +17,9 @@ use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::{Value, json};
 
-use super::{Callback, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, answer};
+use super::{
+    Callback, HookContext, HookEvent, HookOutcome, StartGuard, StartRefusal, StartRequest, output,
+};
 
 /// How much of an output is kept.
 const OUTPUT: CutLimits = CutLimits {
@@ -65,9 +67,9 @@ impl CommandHook {
     /// What holds it in at this moment, if it may run at all.
     async fn confined(
         &self,
-        occasion: &Occasion<'_>,
+        context: &HookContext<'_>,
     ) -> Result<Option<Arc<ConfinementSpec>>, StartRefusal> {
-        if !self.hook.sandboxed || occasion.mode == PermissionMode::Yolo {
+        if !self.hook.sandboxed || context.mode == PermissionMode::Yolo {
             return Ok(None);
         }
         let sandbox = &self.host.sandbox;
@@ -75,8 +77,8 @@ impl CommandHook {
             name: "hook",
             lines: vec![self.hook.command.clone()],
             level: self.hook.level,
-            root: occasion.root,
-            cwd: occasion.cwd,
+            root: context.root,
+            cwd: context.cwd,
             layer: sandbox.status().layer,
             can_ask: ASKING.contains(&self.hook.point),
         };
@@ -87,51 +89,51 @@ impl CommandHook {
                 .policy
                 .projects
                 .iter()
-                .any(|root| root == occasion.root)
+                .any(|root| root == context.root)
         };
         Ok(match confined {
             // A sub-agent may work in a copy of the project.
             Some(confined) if !is_there(&confined) => sandbox
-                .for_work_in(vec![occasion.root.to_owned()])
+                .for_work_in(vec![context.root.to_owned()])
                 .confined(),
             confined => confined,
         })
     }
 
-    fn command(&self, occasion: &Occasion<'_>) -> CommandSpec {
+    fn command(&self, context: &HookContext<'_>) -> CommandSpec {
         let mut env = self.host.environment.as_ref().clone();
-        let root = occasion.root.display().to_string();
+        let root = context.root.display().to_string();
         env.extend([
             ("HAFT_PROJECT_DIR".to_owned(), root.clone()),
             ("CLAUDE_PROJECT_DIR".to_owned(), root),
         ]);
-        let told = told(occasion, self.hook.words).to_string();
+        let told = told(context, self.hook.words).to_string();
         CommandSpec {
             stdin: Stdin::Text(told),
-            ..CommandSpec::shell(&self.hook.command, occasion.cwd)
+            ..CommandSpec::shell(&self.hook.command, context.cwd)
                 .env(env)
                 .timeout(self.hook.timeout)
         }
     }
 
     /// What is heeded of what it asks for.
-    fn heeded(&self, mut reaction: Reaction) -> Reaction {
+    fn heeded(&self, mut outcome: HookOutcome) -> HookOutcome {
         match self.hook.level {
             // Files of a project can only tighten what may happen.
             Level::Project => {
-                reaction.permission = reaction
+                outcome.permission = outcome
                     .permission
                     .filter(|decision| *decision != Decision::Allow);
             }
             Level::User | Level::Repository => {}
         }
         if let (HookDialect::Claude, Some(Value::Object(input))) =
-            (self.hook.words, &mut reaction.input)
+            (self.hook.words, &mut outcome.input)
             && let Some(path) = input.remove("file_path")
         {
             input.insert("path".to_owned(), path);
         }
-        reaction
+        outcome
     }
 }
 
@@ -145,15 +147,15 @@ impl Callback for CommandHook {
         self.hook.point == point
     }
 
-    fn wants(&self, moment: &Moment) -> bool {
-        self.hook.matcher.fits(&moment.names())
+    fn wants(&self, event: &HookEvent) -> bool {
+        self.hook.matcher.fits(&event.names())
     }
 
-    async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String> {
-        let confined = match self.confined(occasion).await {
+    async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
+        let confined = match self.confined(context).await {
             Ok(confined) => confined,
             // It is said once.
-            Err(StartRefusal { again: true, .. }) => return Ok(Reaction::default()),
+            Err(StartRefusal { again: true, .. }) => return Ok(HookOutcome::default()),
             Err(StartRefusal { reason, .. }) => {
                 let hint = match self.hook.level {
                     Level::Project => "",
@@ -168,7 +170,7 @@ impl Callback for CommandHook {
             limits: OUTPUT,
             ..Capture::default()
         };
-        let command = self.command(occasion);
+        let command = self.command(context);
         let paths = CommandPaths {
             texts: std::slice::from_ref(&self.hook.command),
             cwd: &command.cwd,
@@ -179,16 +181,16 @@ impl Callback for CommandHook {
         let ran = self
             .host
             .supervisor
-            .run(&command, &capture, occasion.cancel)
+            .run(&command, &capture, context.cancel)
             .await;
         let finished = ran.map_err(|error| error.to_string())?;
         let point = self.hook.point;
         match finished.exit {
-            CommandExit::Code(0) => answer::reaction(point, &whole(&finished.stdout)?)
-                .map(|reaction| self.heeded(reaction)),
+            CommandExit::Code(0) => output::parse_hook_output(point, &whole(&finished.stdout)?)
+                .map(|outcome| self.heeded(outcome)),
             CommandExit::Code(2) => {
                 let said = finished.stderr.text(CutLimits::default()).text;
-                Ok(answer::objection(point, &(said + &hidden_note(&finished))))
+                Ok(output::objection(point, &(said + &hidden_note(&finished))))
             }
             CommandExit::Code(code) => {
                 let said = finished
@@ -211,7 +213,7 @@ impl Callback for CommandHook {
                 "it took longer than {} s and was ended",
                 self.hook.timeout.as_secs()
             )),
-            CommandExit::Cancelled => Ok(Reaction::default()),
+            CommandExit::Cancelled => Ok(HookOutcome::default()),
         }
     }
 }
@@ -240,35 +242,35 @@ fn whole(output: &CapturedOutput) -> Result<String, String> {
 }
 
 /// What the hook reads.
-fn told(occasion: &Occasion<'_>, words: HookDialect) -> Value {
-    let moment = occasion.moment;
+fn told(context: &HookContext<'_>, words: HookDialect) -> Value {
+    let event = context.event;
     let mut told = json!({
-        "session_id": occasion.conversation_id,
-        "cwd": occasion.cwd,
-        "permission_mode": occasion.mode.name(),
+        "session_id": context.conversation_id,
+        "cwd": context.cwd,
+        "permission_mode": context.mode.name(),
         "hook_event_name": match words {
-            HookDialect::Haft => moment.point().name().to_owned(),
-            HookDialect::Claude => moment.point().claude_name(),
+            HookDialect::Haft => event.point().name().to_owned(),
+            HookDialect::Claude => event.point().claude_name(),
         },
     });
-    if let (Value::Object(told), Ok(Value::Object(moment))) =
-        (&mut told, serde_json::to_value(moment))
+    if let (Value::Object(told), Ok(Value::Object(event))) =
+        (&mut told, serde_json::to_value(event))
     {
-        told.extend(moment);
+        told.extend(event);
     }
     match words {
         HookDialect::Haft => {}
-        HookDialect::Claude => translate(&mut told, occasion),
+        HookDialect::Claude => translate(&mut told, context),
     }
     told
 }
 
 /// Names a tool and its file as hooks of Claude Code expect them.
-fn translate(told: &mut Value, occasion: &Occasion<'_>) {
-    let (Moment::PreToolCall { tool, .. }
-    | Moment::PostToolCall { tool, .. }
-    | Moment::ToolGenerationStart { tool, .. }
-    | Moment::ToolGenerationEnd { tool, .. }) = occasion.moment
+fn translate(told: &mut Value, context: &HookContext<'_>) {
+    let (HookEvent::PreToolCall { tool, .. }
+    | HookEvent::PostToolCall { tool, .. }
+    | HookEvent::ToolGenerationStart { tool, .. }
+    | HookEvent::ToolGenerationEnd { tool, .. }) = context.event
     else {
         return;
     };
@@ -276,6 +278,6 @@ fn translate(told: &mut Value, occasion: &Occasion<'_>) {
         told["tool_name"] = json!(alias);
     }
     if let Some(path) = told["tool_input"]["path"].as_str() {
-        told["tool_input"]["file_path"] = json!(occasion.cwd.join(path));
+        told["tool_input"]["file_path"] = json!(context.cwd.join(path));
     }
 }

@@ -1,15 +1,15 @@
-//! What a hook says: its exit code and output, in the shape Claude Code's documentation gives them.
+//! Parses the exit code and output of a hook, in the format that Claude Code documents.
 
 use haft_types::{Decision, HookPoint};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Reaction;
+use super::HookOutcome;
 
-/// The most characters of a text that reach the model.
-const LONGEST: usize = 10_000;
+/// The maximum number of characters of a text for the model.
+const MAX_CHARS: usize = 10_000;
 
-/// What a hook may print. Fields it does not know are left alone: others may read them.
+/// The JSON output of a hook. Unknown fields are ignored: other agents may read them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Printed {
@@ -32,28 +32,28 @@ struct Specific {
     additional_context: Option<String>,
 }
 
-/// A hook that exits with 2 objects to what happens.
-pub(super) fn objection(point: HookPoint, said: &str) -> Reaction {
+/// Returns the outcome of a hook that exited with code 2, which blocks the event.
+pub(super) fn objection(point: HookPoint, said: &str) -> HookOutcome {
     let said = if said.trim().is_empty() {
         "no reason was given"
     } else {
         said.trim()
     };
-    objected(point, Some(said))
+    blocking(point, Some(said))
 }
 
-/// What an objection means at this point: where nothing can be kept from happening, the user is
-/// told.
-fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
-    let why = short(why.unwrap_or("no reason was given"));
+/// Returns the outcome that blocks the event. At points that can't be blocked, the reason becomes a
+/// message for the user.
+fn blocking(point: HookPoint, why: Option<&str>) -> HookOutcome {
+    let why = shorten(why.unwrap_or("no reason was given"));
     match point {
         HookPoint::UserPromptSubmit
         | HookPoint::PreToolCall
         | HookPoint::PostToolCall
         | HookPoint::Stop
-        | HookPoint::SubagentStop => Reaction {
+        | HookPoint::SubagentStop => HookOutcome {
             block: Some(why),
-            ..Reaction::default()
+            ..HookOutcome::default()
         },
         HookPoint::ConversationStart
         | HookPoint::ConversationEnd
@@ -70,46 +70,46 @@ fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
         | HookPoint::ToolGenerationStart
         | HookPoint::ToolGenerationEnd
         | HookPoint::PreCompact
-        | HookPoint::Notification => Reaction {
+        | HookPoint::Notification => HookOutcome {
             messages: vec![why],
-            ..Reaction::default()
+            ..HookOutcome::default()
         },
     }
 }
 
-/// What the output of a hook that succeeded asks for: JSON as Claude Code documents it, or text.
-pub fn reaction(point: HookPoint, output: &str) -> Result<Reaction, String> {
+/// Parses the output of a hook that succeeded: JSON as Claude Code documents it, or text.
+pub fn parse_hook_output(point: HookPoint, output: &str) -> Result<HookOutcome, String> {
     let output = output.trim();
     if !output.starts_with('{') {
-        // Words are context where Claude Code takes them so; elsewhere they are nobody's.
-        let heard = matches!(
+        // Claude Code adds plain text to the context at these two points and ignores it elsewhere.
+        let is_context = matches!(
             point,
             HookPoint::ConversationStart | HookPoint::UserPromptSubmit
         ) && !output.is_empty();
-        return Ok(Reaction {
-            context: heard.then(|| short(output)).into_iter().collect(),
-            ..Reaction::default()
+        return Ok(HookOutcome {
+            context: is_context.then(|| shorten(output)).into_iter().collect(),
+            ..HookOutcome::default()
         });
     }
     let printed: Printed = serde_json::from_str(output)
         .map_err(|error| format!("its output begins like JSON, but cannot be read: {error}"))?;
     let specific = printed.hook_specific_output.unwrap_or_default();
-    let mut reaction = match printed.decision.as_deref() {
-        Some("block") => objected(point, printed.reason.as_deref()),
-        Some("approve") => Reaction {
+    let mut outcome = match printed.decision.as_deref() {
+        Some("block") => blocking(point, printed.reason.as_deref()),
+        Some("approve") => HookOutcome {
             permission: Some(Decision::Allow),
-            ..Reaction::default()
+            ..HookOutcome::default()
         },
         Some(other) => return Err(format!("`{other}` is no decision; use `block`")),
-        None => Reaction::default(),
+        None => HookOutcome::default(),
     };
     match specific.permission_decision.as_deref() {
-        Some("deny") => reaction.join(objected(
+        Some("deny") => outcome.join(blocking(
             point,
             specific.permission_decision_reason.as_deref(),
         )),
-        Some("allow") => reaction.permission = Some(Decision::Allow),
-        Some("ask") => reaction.permission = Some(Decision::Ask),
+        Some("allow") => outcome.permission = Some(Decision::Allow),
+        Some("ask") => outcome.permission = Some(Decision::Ask),
         Some(other) => {
             return Err(format!(
                 "`{other}` is no permission decision; use `allow`, `ask` or `deny`"
@@ -119,32 +119,32 @@ pub fn reaction(point: HookPoint, output: &str) -> Result<Reaction, String> {
     }
     match specific.updated_input {
         None | Some(Value::Null) => {}
-        Some(input @ Value::Object(_)) => reaction.input = Some(input),
+        Some(input @ Value::Object(_)) => outcome.input = Some(input),
         Some(_) => return Err("`updatedInput` is not an object".to_owned()),
     }
     let context = specific
         .additional_context
         .into_iter()
         .chain(printed.additional_context);
-    reaction.context.extend(
+    outcome.context.extend(
         context
             .filter(|text| !text.trim().is_empty())
-            .map(|text| short(&text)),
+            .map(|text| shorten(&text)),
     );
     if printed.go_on == Some(false) {
-        reaction.stop = Some(
+        outcome.stop = Some(
             printed
                 .stop_reason
                 .unwrap_or_else(|| "no reason was given".to_owned()),
         );
     }
-    reaction.messages.extend(printed.system_message);
-    Ok(reaction)
+    outcome.messages.extend(printed.system_message);
+    Ok(outcome)
 }
 
-fn short(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}\n[… cut after {LONGEST} characters]", &text[..end]),
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}\n[… cut after {MAX_CHARS} characters]", &text[..end]),
         None => text.to_owned(),
     }
 }

@@ -8,13 +8,13 @@ use haft_sandbox::{Sandbox, Supervisor};
 use haft_types::SandboxLayer;
 use serde_json::json;
 
-use super::moment::{ToolName, ToolResponse};
+use super::event::{ToolName, ToolResponse};
 use super::*;
 use crate::approval::{Approval, ApprovalReply, Approver};
 use crate::permit::DecisionState;
 
-fn call(input: Value) -> Moment {
-    Moment::PreToolCall {
+fn call(input: Value) -> HookEvent {
+    HookEvent::PreToolCall {
         tool: ToolName {
             name: "execute_command".into(),
             also: vec!["Bash".into()],
@@ -25,18 +25,21 @@ fn call(input: Value) -> Moment {
 }
 
 /// Calls them with this moment, in a folder that is there.
-async fn called(callbacks: Vec<Arc<dyn Callback>>, moment: &Moment) -> (Reaction, Vec<String>) {
+async fn called(
+    callbacks: Vec<Arc<dyn Callback>>,
+    event: &HookEvent,
+) -> (HookOutcome, Vec<String>) {
     let cancel = CancellationToken::new();
     let place = PathBuf::from("/");
-    let occasion = Occasion {
-        moment,
+    let context = HookContext {
+        event,
         conversation_id: "c1",
         cwd: &place,
         root: &place,
         mode: PermissionMode::Ask,
         cancel: &cancel,
     };
-    Callbacks::new(callbacks).call(&occasion).await
+    Callbacks::new(callbacks).call(&context).await
 }
 
 /// The hooks of this configuration, as the user's own.
@@ -77,14 +80,14 @@ fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
 #[tokio::test]
 async fn all_are_called_in_order_even_if_one_fails() {
     let order = Arc::new(Mutex::new(Vec::new()));
-    let noting = |name: &'static str, reaction: Reaction| {
+    let noting = |name: &'static str, outcome: HookOutcome| {
         let order = Arc::clone(&order);
-        on(HookPoint::PreToolCall, name, move |occasion| {
-            let Moment::PreToolCall { tool_input, .. } = occasion.moment else {
+        on(HookPoint::PreToolCall, name, move |context| {
+            let HookEvent::PreToolCall { tool_input, .. } = context.event else {
                 panic!("another point")
             };
             order.lock().unwrap().push((name, tool_input.clone()));
-            reaction.clone()
+            outcome.clone()
         })
     };
     let broken = on(HookPoint::PreToolCall, "broken", |_| {
@@ -93,22 +96,22 @@ async fn all_are_called_in_order_even_if_one_fails() {
     let elsewhere = on(HookPoint::Stop, "elsewhere", |_| {
         panic!("must not be called")
     });
-    let changing = Reaction {
+    let changing = HookOutcome {
         input: Some(json!({"command": "b"})),
-        ..Reaction::default()
+        ..HookOutcome::default()
     };
-    let blocking = Reaction {
+    let blocking = HookOutcome {
         block: Some("no".into()),
-        ..Reaction::default()
+        ..HookOutcome::default()
     };
     let all = vec![
         elsewhere,
         noting("first", changing),
         broken,
         noting("second", blocking),
-        noting("third", Reaction::default()),
+        noting("third", HookOutcome::default()),
     ];
-    let (reaction, problems) = called(all, &call(json!({"command": "a"}))).await;
+    let (outcome, problems) = called(all, &call(json!({"command": "a"}))).await;
     assert_eq!(
         *order.lock().unwrap(),
         [
@@ -118,7 +121,7 @@ async fn all_are_called_in_order_even_if_one_fails() {
         ]
     );
     assert_eq!(
-        (reaction.block.as_deref(), reaction.input),
+        (outcome.block.as_deref(), outcome.input),
         (Some("no"), Some(json!({"command": "b"})))
     );
     assert_eq!(
@@ -130,9 +133,9 @@ async fn all_are_called_in_order_even_if_one_fails() {
 #[tokio::test]
 async fn the_strictest_decision_counts() {
     let deciding = |decision| {
-        on(HookPoint::PreToolCall, "x", move |_| Reaction {
+        on(HookPoint::PreToolCall, "x", move |_| HookOutcome {
             permission: decision,
-            ..Reaction::default()
+            ..HookOutcome::default()
         })
     };
     let all = vec![
@@ -149,13 +152,13 @@ async fn the_strictest_decision_counts() {
 #[tokio::test]
 async fn a_command_reads_json_and_exit_code_two_blocks() {
     let line = r#"grep -q '"tool_name":"execute_command"' && { echo "not today" >&2; exit 2; }"#;
-    let (reaction, problems) = called(
+    let (outcome, problems) = called(
         command(HookPoint::PreToolCall, line),
         &call(json!({"command": "ls"})),
     )
     .await;
     assert_eq!(
-        (reaction.block.as_deref(), problems),
+        (outcome.block.as_deref(), problems),
         (Some("not today"), vec![])
     );
 }
@@ -163,7 +166,7 @@ async fn a_command_reads_json_and_exit_code_two_blocks() {
 #[tokio::test]
 async fn a_command_is_told_everything_documented() {
     let line = "cat >&2; exit 2";
-    let moment = Moment::PostToolCall {
+    let event = HookEvent::PostToolCall {
         tool: ToolName {
             name: "read_file".into(),
             also: vec!["Read".into()],
@@ -175,8 +178,8 @@ async fn a_command_is_told_everything_documented() {
             text: "x".into(),
         },
     };
-    let (reaction, _) = called(command(HookPoint::PostToolCall, line), &moment).await;
-    let told: Value = serde_json::from_str(&reaction.block.unwrap()).unwrap();
+    let (outcome, _) = called(command(HookPoint::PostToolCall, line), &event).await;
+    let told: Value = serde_json::from_str(&outcome.block.unwrap()).unwrap();
     assert_eq!(
         told,
         json!({
@@ -194,54 +197,54 @@ async fn what_a_command_prints_is_carried_out() {
     let cases = [
         (
             specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"})),
-            Reaction {
+            HookOutcome {
                 block: Some("r".into()),
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
         (
             specific(json!({"permissionDecision": "allow"})),
-            Reaction {
+            HookOutcome {
                 permission: Some(Decision::Allow),
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
         (
             specific(json!({"updatedInput": {"command": "b"}})),
-            Reaction {
+            HookOutcome {
                 input: Some(json!({"command": "b"})),
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
         (
             specific(json!({"additionalContext": "c"})),
-            Reaction {
+            HookOutcome {
                 context: vec!["c".into()],
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
         (
             json!({"continue": false, "stopReason": "s"}),
-            Reaction {
+            HookOutcome {
                 stop: Some("s".into()),
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
         (
             json!({"systemMessage": "m", "suppressOutput": true}),
-            Reaction {
+            HookOutcome {
                 messages: vec!["m".into()],
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
         (
             json!({"decision": "block", "reason": "b"}),
-            Reaction {
+            HookOutcome {
                 block: Some("b".into()),
-                ..Reaction::default()
+                ..HookOutcome::default()
             },
         ),
-        (json!({}), Reaction::default()),
+        (json!({}), HookOutcome::default()),
     ];
     for (printed, expected) in cases {
         assert_eq!(
@@ -254,16 +257,16 @@ async fn what_a_command_prints_is_carried_out() {
 
 #[test]
 fn leave_is_given_for_the_arguments_that_were_seen() {
-    let leave = |permission| Reaction {
+    let leave = |permission| HookOutcome {
         permission: Some(permission),
-        ..Reaction::default()
+        ..HookOutcome::default()
     };
-    let change = || Reaction {
+    let change = || HookOutcome {
         input: Some(json!({"command": "rm -rf ."})),
-        ..Reaction::default()
+        ..HookOutcome::default()
     };
-    let joined = |all: Vec<Reaction>| {
-        let mut first = Reaction::default();
+    let joined = |all: Vec<HookOutcome>| {
+        let mut first = HookOutcome::default();
         for next in all {
             first.join(next);
         }
@@ -278,7 +281,7 @@ fn leave_is_given_for_the_arguments_that_were_seen() {
         joined(vec![leave(Decision::Ask), change()]),
         Some(Decision::Ask)
     );
-    let both = Reaction {
+    let both = HookOutcome {
         permission: Some(Decision::Allow),
         ..change()
     };
@@ -288,36 +291,36 @@ fn leave_is_given_for_the_arguments_that_were_seen() {
 
 #[tokio::test]
 async fn words_are_context_only_where_that_is_documented() {
-    let prompt = Moment::UserPromptSubmit {
+    let prompt = HookEvent::UserPromptSubmit {
         prompt: "hi".into(),
     };
-    let (reaction, _) = called(
+    let (outcome, _) = called(
         command(HookPoint::UserPromptSubmit, "echo it is raining"),
         &prompt,
     )
     .await;
-    assert_eq!(reaction.context, ["it is raining"]);
-    let (reaction, _) = called(
+    assert_eq!(outcome.context, ["it is raining"]);
+    let (outcome, _) = called(
         command(HookPoint::PreToolCall, "echo it is raining"),
         &call(json!({})),
     )
     .await;
-    assert_eq!(reaction, Reaction::default());
+    assert_eq!(outcome, HookOutcome::default());
 }
 
 #[tokio::test]
 async fn where_nothing_can_be_kept_from_happening_the_user_is_told() {
-    let moment = Moment::PreCompact {
+    let event = HookEvent::PreCompact {
         trigger: "auto",
         rounds: 3,
     };
-    let (reaction, problems) = called(
+    let (outcome, problems) = called(
         command(HookPoint::PreCompact, "echo no >&2; exit 2"),
-        &moment,
+        &event,
     )
     .await;
     assert_eq!(
-        (reaction.block, reaction.messages, problems),
+        (outcome.block, outcome.messages, problems),
         (None, vec!["no".to_owned()], vec![])
     );
 }
@@ -343,9 +346,9 @@ async fn failures_of_every_kind_are_told_and_no_more() {
         ),
     ];
     for (line, told) in cases {
-        let (reaction, problems) =
+        let (outcome, problems) =
             called(command(HookPoint::PreToolCall, line), &call(json!({}))).await;
-        assert_eq!(reaction, Reaction::default(), "{line}");
+        assert_eq!(outcome, HookOutcome::default(), "{line}");
         assert!(
             problems.len() == 1 && problems[0].contains(told),
             "{line}: {problems:?}"
@@ -365,8 +368,8 @@ async fn a_matcher_knows_a_tool_by_all_its_names() {
         let config = format!(
             "[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\", sandbox = false }}]\n"
         );
-        let (reaction, _) = called(commands(&config), &call(json!({}))).await;
-        assert_eq!(reaction.block.is_some(), fits, "{matcher}");
+        let (outcome, _) = called(commands(&config), &call(json!({}))).await;
+        assert_eq!(outcome.block.is_some(), fits, "{matcher}");
     }
 }
 
@@ -374,10 +377,10 @@ async fn a_matcher_knows_a_tool_by_all_its_names() {
 async fn a_cancelled_run_does_not_wait() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let moment = call(json!({}));
+    let event = call(json!({}));
     let place = PathBuf::from("/");
-    let occasion = Occasion {
-        moment: &moment,
+    let context = HookContext {
+        event: &event,
         conversation_id: "",
         cwd: &place,
         root: &place,
@@ -391,7 +394,7 @@ async fn a_cancelled_run_does_not_wait() {
         HookPoint::PreToolCall,
         &format!("touch {}", trace.display()),
     ));
-    assert_eq!(hooks.call(&occasion).await, (Reaction::default(), vec![]));
+    assert_eq!(hooks.call(&context).await, (HookOutcome::default(), vec![]));
     assert!(!trace.exists());
 }
 

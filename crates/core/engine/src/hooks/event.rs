@@ -1,14 +1,14 @@
-//! What callbacks are told of each point. The names of the fields are a contract: hooks read them
-//! as JSON.
+//! The events that callbacks receive. The names of the fields are a contract: hooks read them as
+//! JSON.
 
 use haft_types::{HookPoint, StopReason, ToolStatus, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What happens at a point of a run.
+/// An event at a point of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Moment {
+pub enum HookEvent {
     /// The first turn of a session begins.
     ConversationStart {
         /// `startup`, or `resume` for a conversation that existed before.
@@ -18,14 +18,14 @@ pub enum Moment {
     },
     /// The session is over.
     ConversationEnd {
-        /// How its last turn ended.
+        /// The outcome of its last turn.
         reason: String,
     },
     /// A stored conversation is about to be read.
     PreConversationResumed {},
     /// A stored conversation was read.
     PostConversationResumed {
-        /// How many messages it has.
+        /// The number of messages.
         messages: usize,
     },
     /// The tools are about to be gathered.
@@ -39,39 +39,39 @@ pub enum Moment {
     PreRulesLoaded {},
     /// Rules and instructions were read.
     PostRulesLoaded {
-        /// Where they come from.
+        /// The headings of the documents.
         documents: Vec<String>,
     },
     /// The documentation of libraries is about to be read.
     PreLibrariesLoaded {},
     /// The documentation of libraries was read.
     PostLibrariesLoaded {
-        /// What it is of.
+        /// The headings of the documents.
         documents: Vec<String>,
     },
-    /// The user has spoken.
+    /// The user submitted a prompt.
     UserPromptSubmit {
-        /// The words.
+        /// The text of the prompt.
         prompt: String,
     },
     /// A request is about to be sent.
     ApiRequestStart {
         /// The model, as `provider/model`.
         model: String,
-        /// How many messages it has.
+        /// The number of messages.
         messages: usize,
         /// Its estimated tokens.
         tokens: u64,
     },
-    /// A reply is there, or there is none.
+    /// A request was answered or failed.
     ApiRequestEnd {
         /// The model, as `provider/model`.
         model: String,
-        /// Its tokens, if there is a reply.
+        /// The tokens used, if there is a reply.
         usage: Option<Usage>,
         /// Why the model stopped, if there is a reply.
         stop_reason: Option<StopReason>,
-        /// Why there is none.
+        /// The error, if there is no reply.
         error: Option<String>,
     },
     /// The model begins to write a call.
@@ -109,35 +109,35 @@ pub enum Moment {
         tool_use_id: String,
         /// Its arguments.
         tool_input: Value,
-        /// What came of it.
+        /// The result.
         tool_response: ToolResponse,
     },
     /// Older rounds are about to be archived.
     PreCompact {
         /// `auto`: the window fills; `manual`: the user wants it.
         trigger: &'static str,
-        /// How many rounds.
+        /// The number of rounds.
         rounds: u32,
     },
-    /// A person is needed.
+    /// The user's attention is needed.
     Notification {
         /// `permission_prompt` or `idle_prompt`.
         notification_type: &'static str,
-        /// What for.
+        /// The text of the notification.
         message: String,
     },
-    /// The model is done.
+    /// The model ended its turn.
     Stop {
-        /// Whether a hook has kept it going before in this turn.
+        /// True if a hook already prevented the end of this turn.
         stop_hook_active: bool,
         /// Its answer.
         last_assistant_message: String,
     },
-    /// A sub-agent is done.
+    /// A sub-agent ended its turn.
     SubagentStop {
         /// Its name.
         agent_type: String,
-        /// Whether a hook has kept it going before in this turn.
+        /// True if a hook already prevented the end of this turn.
         stop_hook_active: bool,
         /// Its answer.
         last_assistant_message: String,
@@ -150,22 +150,22 @@ pub struct ToolName {
     /// Its own name.
     #[serde(rename = "tool_name")]
     pub name: String,
-    /// Those it also answers to.
+    /// Its aliases.
     #[serde(skip)]
     pub also: Vec<String>,
 }
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolResponse {
-    /// How it ended.
+    /// Success or failure.
     pub status: ToolStatus,
-    /// What the model reads.
+    /// The text of the result.
     pub text: String,
 }
 
-impl Moment {
-    /// The point it belongs to.
+impl HookEvent {
+    /// Returns the point at which the event happens.
     pub fn point(&self) -> HookPoint {
         match self {
             Self::ConversationStart { .. } => HookPoint::ConversationStart,
@@ -192,7 +192,7 @@ impl Moment {
         }
     }
 
-    /// The names a matcher is held against.
+    /// Returns the names that a matcher is compared with.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::PreToolCall { tool, .. }
@@ -223,7 +223,7 @@ impl Moment {
         }
     }
 
-    /// What a callback has changed is what the next one is told.
+    /// Replaces the arguments of a tool call, so that the next callback receives the changed ones.
     pub(super) fn change_input(&mut self, input: &Value) {
         if let Self::PreToolCall { tool_input, .. } = self {
             tool_input.clone_from(input);

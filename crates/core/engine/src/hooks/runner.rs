@@ -1,0 +1,322 @@
+//! Runs the callbacks of a session and keeps what they request until the session can act on it.
+//!
+//! Invariant: texts that callbacks add for the model become a message of their own before the next
+//! request. Messages that were sent before stay as they are, so the cached prefix holds.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use haft_context::DocumentKind;
+use haft_model::Delta;
+use haft_tool::{Intent, Registry, Workspace};
+use haft_types::{Filled, Form, HookPoint, Outcome};
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use super::{Callbacks, HookContext, HookEvent, HookOutcome, ToolName};
+use crate::approval::{Approval, ApprovalReply, Approver};
+use crate::documents::StandingDocuments;
+use crate::error::Notice;
+use crate::permit::DecisionState;
+use crate::turn::Reason;
+
+/// The callbacks of a session, and their requests that the session has not carried out yet.
+#[derive(Clone)]
+pub(crate) struct HookRunner {
+    callbacks: Callbacks,
+    conversation_id: String,
+    cwd: PathBuf,
+    root: PathBuf,
+    shared: Arc<DecisionState>,
+    pending: Arc<Mutex<PendingOutcomes>>,
+}
+
+/// Requests of callbacks that the session has not carried out yet.
+#[derive(Default)]
+pub(crate) struct PendingOutcomes {
+    /// Texts for the next request.
+    pub(crate) context: Vec<String>,
+    /// Messages for the user.
+    pub(crate) notices: Vec<Notice>,
+    /// The reason to end the turn.
+    stop: Option<String>,
+    /// True once the first turn began.
+    pub(crate) greeted: bool,
+    /// The outcome of the last turn.
+    pub(crate) last: Option<Outcome>,
+}
+
+impl HookRunner {
+    pub(crate) fn new(
+        callbacks: Callbacks,
+        workspace: &Workspace,
+        shared: Arc<DecisionState>,
+    ) -> Self {
+        Self {
+            callbacks,
+            conversation_id: String::new(),
+            cwd: workspace.cwd.clone(),
+            root: workspace.root.clone(),
+            shared,
+            pending: Arc::default(),
+        }
+    }
+
+    /// Sets the conversation that events report.
+    pub(crate) fn with_conversation(self, conversation_id: impl Into<String>) -> Self {
+        Self {
+            conversation_id: conversation_id.into(),
+            ..self
+        }
+    }
+
+    /// Returns true if any callback may want events of this point.
+    pub(crate) fn listen_to(&self, point: HookPoint) -> bool {
+        self.callbacks.listen_to(point)
+    }
+
+    /// Calls every callback that wants the event. Their texts for the model and the user are kept
+    /// until the session can send them.
+    pub(crate) async fn call(&self, event: HookEvent, cancel: &CancellationToken) -> HookOutcome {
+        if !self.listen_to(event.point()) {
+            return HookOutcome::default();
+        }
+        let context = HookContext {
+            event: &event,
+            conversation_id: &self.conversation_id,
+            cwd: &self.cwd,
+            root: &self.root,
+            mode: self.shared.mode(),
+            cancel,
+        };
+        let (mut outcome, problems) = self.callbacks.call(&context).await;
+        let notice = |code, message, failed| Notice {
+            code,
+            message,
+            failed,
+        };
+        self.with_pending(|pending| {
+            let label = |text: String| format!("{}: {text}", event.point());
+            pending.context.extend(outcome.context.drain(..).map(label));
+            pending.notices.extend(
+                problems
+                    .into_iter()
+                    .map(|problem| notice("hook", problem, true)),
+            );
+            pending.notices.append(&mut outcome.notices);
+            pending.notices.extend(
+                outcome
+                    .messages
+                    .drain(..)
+                    .map(|message| notice("hook_message", message, false)),
+            );
+            if let Some(why) = &outcome.stop {
+                pending.stop.get_or_insert_with(|| why.clone());
+            }
+        });
+        outcome
+    }
+
+    /// Calls `change` with the pending requests.
+    pub(crate) fn with_pending<T>(&self, change: impl FnOnce(&mut PendingOutcomes) -> T) -> T {
+        change(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a text to the next request.
+    pub(crate) fn add_context(&self, text: String) {
+        self.with_pending(|pending| pending.context.push(text));
+    }
+
+    /// Takes the reason to end the turn, if a callback requested its end.
+    pub(crate) fn take_stop(&self) -> Option<Reason> {
+        let why = self.with_pending(|pending| pending.stop.take())?;
+        Some(Reason {
+            code: "hook_stopped".into(),
+            message: format!("A hook stopped the turn: {why}"),
+        })
+    }
+
+    /// Announces that the project's documents are about to be read.
+    pub(crate) async fn before_documents(&self) {
+        let cancel = CancellationToken::new();
+        self.call(HookEvent::PreRulesLoaded {}, &cancel).await;
+        self.call(HookEvent::PreLibrariesLoaded {}, &cancel).await;
+    }
+
+    /// Announces that the project's documents were read.
+    pub(crate) async fn after_documents(&self, read: &StandingDocuments) {
+        let cancel = CancellationToken::new();
+        let of_library = |kind| kind == DocumentKind::LibraryDocs;
+        self.call(
+            HookEvent::PostRulesLoaded {
+                documents: read.headings(|kind| !of_library(kind)),
+            },
+            &cancel,
+        )
+        .await;
+        self.call(
+            HookEvent::PostLibrariesLoaded {
+                documents: read.headings(of_library),
+            },
+            &cancel,
+        )
+        .await;
+    }
+
+    /// Wraps the approver, so that each question also sends a notification.
+    pub(crate) fn notifying(
+        &self,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Option<Arc<dyn Approver>> {
+        let inner = approver?;
+        if !self.listen_to(HookPoint::Notification) {
+            return Some(inner);
+        }
+        Some(Arc::new(NotifyingApprover {
+            inner,
+            hooks: self.clone(),
+        }))
+    }
+
+    /// Returns both ends of the channel that reports tool calls while the model writes them. The
+    /// listener ends when the teller is dropped.
+    pub(crate) fn generation(&self, registry: &Registry) -> (GenerationTeller, GenerationListener) {
+        let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
+        let wanted = points.into_iter().any(|point| self.listen_to(point));
+        let (sender, receiver) = unbounded_channel();
+        let teller = GenerationTeller {
+            sender: wanted.then_some(sender),
+            registry: registry.clone(),
+            names: Vec::new(),
+        };
+        (
+            teller,
+            GenerationListener {
+                receiver,
+                hooks: self.clone(),
+            },
+        )
+    }
+}
+
+/// Returns all names of a tool.
+pub(crate) fn tool_name(registry: &Registry, name: &str) -> ToolName {
+    called_name(registry, name, &Value::Null)
+}
+
+/// Returns all names of the tool that a call uses. A tool of an MCP server always has the name that
+/// other agents use for it, so that a hook that guards it can't be bypassed by another spelling.
+pub(crate) fn called_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
+    let Some(found) = registry.resolve(name) else {
+        return ToolName {
+            name: name.to_owned(),
+            also: Vec::new(),
+        };
+    };
+    let of_server = if let Intent::Server { server, tool } = found.tool.intent(arguments) {
+        Some(format!("mcp__{server}__{tool}"))
+    } else {
+        None
+    };
+    let aliases = found
+        .tool
+        .manual()
+        .aliases
+        .iter()
+        .map(|alias| alias.name.to_owned());
+    ToolName {
+        name: found.tool.spec().name.clone(),
+        also: of_server.into_iter().chain(aliases).collect(),
+    }
+}
+
+/// Reports tool calls while the model writes them.
+pub(crate) struct GenerationTeller {
+    sender: Option<UnboundedSender<HookEvent>>,
+    registry: Registry,
+    /// The ids and tool names of calls that have begun.
+    names: Vec<(String, String)>,
+}
+
+impl GenerationTeller {
+    pub(crate) fn hear(&mut self, delta: &Delta) {
+        let Some(sender) = &self.sender else { return };
+        let event = match delta {
+            Delta::CallStarted { id, name } => {
+                self.names.push((id.clone(), name.clone()));
+                HookEvent::ToolGenerationStart {
+                    tool: tool_name(&self.registry, name),
+                    tool_use_id: id.clone(),
+                }
+            }
+            Delta::CallFinished { id } => {
+                let name = self
+                    .names
+                    .iter()
+                    .find(|(known, _)| known == id)
+                    .map_or("", |(_, name)| name.as_str());
+                HookEvent::ToolGenerationEnd {
+                    tool: tool_name(&self.registry, name),
+                    tool_use_id: id.clone(),
+                }
+            }
+            Delta::Text(_)
+            | Delta::Thinking(_)
+            | Delta::CallArguments { .. }
+            | Delta::Retry { .. } => return,
+        };
+        // Fails only if the run was cancelled.
+        drop(sender.send(event));
+    }
+}
+
+/// Runs the callbacks for tool calls that the model is writing.
+pub(crate) struct GenerationListener {
+    receiver: UnboundedReceiver<HookEvent>,
+    hooks: HookRunner,
+}
+
+impl GenerationListener {
+    pub(crate) async fn listen(mut self, cancel: &CancellationToken) {
+        while let Some(event) = self.receiver.recv().await {
+            self.hooks.call(event, cancel).await;
+        }
+    }
+}
+
+/// An approver that sends a notification while it waits for the answer.
+struct NotifyingApprover {
+    inner: Arc<dyn Approver>,
+    hooks: HookRunner,
+}
+
+#[async_trait]
+impl Approver for NotifyingApprover {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
+        let cancel = CancellationToken::new();
+        let event = HookEvent::Notification {
+            notification_type: "permission_prompt",
+            message: format!(
+                "{} needs your permission: {}",
+                approval.tool, approval.reason
+            ),
+        };
+        let mut notified = std::pin::pin!(self.hooks.call(event, &cancel));
+        let mut answered = self.inner.ask(approval);
+        // The answer does not wait for the notification, which is dropped when the answer arrives.
+        tokio::select! {
+            answer = &mut answered => answer,
+            _ = &mut notified => answered.await,
+        }
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        self.inner.fill(form).await
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        self.inner.remember(rules).await
+    }
+}
