@@ -1,15 +1,22 @@
-//! Files that need each other: a reader of one must read them all, so a circle of imports stays
-//! small.
+//! Circles of imports. A reader of one file must read all of them, so circles stay small.
 //!
-//! An edge leads from a file to the one that defines what it names, however many modules hand the
-//! name on. What a module takes from the modules inside it is no edge: that is what they are for.
+//! An edge leads from a file to the file that defines the name it uses, through any number of
+//! re-exports. A module's use of its own submodules counts; `mod` items and re-exports don't.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budgets::sources;
 
-/// Files in one circle.
-const LARGEST: usize = 4;
+/// The maximum number of files in one circle: 3 in core and 5 elsewhere. Larger circles that exist
+/// today are listed with their size, which may only shrink.
+fn largest_circle(crate_folder: &str) -> usize {
+    match crate_folder {
+        "crates/core/engine" => 10,
+        "crates/core/model" | "crates/core/permission" | "crates/core/sandbox" => 4,
+        _ if crate_folder.starts_with("crates/core/") => 3,
+        _ => 5,
+    }
+}
 
 type ModulePath = Vec<String>;
 
@@ -168,7 +175,7 @@ fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<Mo
     let needed = own
         .chain(written_out)
         .filter_map(|path| file_of(path, files, 0));
-    needed.filter(|file| !file.starts_with(module)).collect()
+    needed.filter(|file| file != module).collect()
 }
 
 /// What can be reached from a module.
@@ -229,7 +236,7 @@ fn circles_of_imports_are_small() {
                 .filter(|other| all[*other].contains(*module))
                 .collect();
             assert!(
-                circle.len() <= LARGEST,
+                circle.len() <= largest_circle(&name),
                 "{name}: {} files need each other: {circle:?}",
                 circle.len()
             );
@@ -263,6 +270,8 @@ fn a_name_is_followed_to_the_file_that_defines_it() {
         ("a", "pub use b::A;\nuse crate::c;"),
         ("a/b", "struct A;"),
         ("c", "fn c(a: crate::A) {}"),
+        ("d", "mod e;\nuse e::E;"),
+        ("d/e", "struct E;"),
     ];
     let files: BTreeMap<ModulePath, &str> = files
         .iter()
@@ -275,5 +284,6 @@ fn a_name_is_followed_to_the_file_that_defines_it() {
         .collect();
     assert_eq!(used(&names("c"), &files), BTreeSet::from([names("a::b")]));
     assert_eq!(used(&names("a"), &files), BTreeSet::from([names("c")]));
+    assert_eq!(used(&names("d"), &files), BTreeSet::from([names("d::e")]));
     assert_eq!(used(&ModulePath::new(), &files), BTreeSet::new());
 }
