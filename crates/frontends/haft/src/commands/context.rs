@@ -49,8 +49,7 @@ pub(crate) enum ContextCommand {
     Compact(CompactArgs),
     /// Replay a recorded conversation under other policies: tokens, cache, cost, regret
     ///
-    /// Nothing is sent: every request is built again as the policy would have built it, and priced
-    /// by a simulated cache.
+    /// Nothing is sent: every request is built again as the policy would have built it, and priced by a simulated cache.
     ///
     /// A policy is a place of the reminders, then changes of the rest:
     ///
@@ -68,10 +67,9 @@ pub(crate) enum ContextCommand {
     ///   +archive:SHARE        archive from this share of the usable window on
     ///   +view:layered, +view:execute
     ///
-    /// Regret counts what was left out and asked for again: the same lines read, the same command
-    /// run, a recall. Must-keep counts what the last request still holds of the user's rules,
-    /// changed files and failing commands. An archive holds the must-keeps, word for word: no
-    /// model is asked for a summary, but asking for one is priced.
+    /// Regret counts what was left out and asked for again: the same lines read, the same command run, a recall. Must-keep
+    /// counts what the last request still holds of the user's rules, changed files and failing commands. An archive holds
+    /// the must-keeps, word for word: no model is asked for a summary, but asking for one is priced.
     #[cfg(feature = "lab")]
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),

@@ -485,7 +485,11 @@ fn sources_name_tools_only_where_they_are_offered() {
                 if !line.contains(&format!("`{name}`")) || source.path.contains(name) {
                     continue;
                 }
-                let above = lines[at.saturating_sub(10)..=at].join("\n");
+                // Without white space, a call is the same on one line and on several.
+                let above: String = lines[at.saturating_sub(10)..=at]
+                    .join("\n")
+                    .split_whitespace()
+                    .collect();
                 let asks = above.contains(&format!("hint(\"{name}\""))
                     || above.contains(&format!("contains(\"{name}\")"))
                     || above.contains("RecallTool::Offered");
