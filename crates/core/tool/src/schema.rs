@@ -49,6 +49,9 @@ impl Transform for PlainSchema {
         object.remove("title");
         object.remove("format");
         object.remove("$schema");
+        if let Some(Value::String(description)) = object.get_mut("description") {
+            *description = unwrapped(description);
+        }
         if object.get("default").is_some_and(Value::is_null) {
             object.remove("default");
         }
@@ -65,6 +68,15 @@ impl Transform for PlainSchema {
         unwrap_optional(object);
         flatten_unit_variants(object);
     }
+}
+
+/// Joins the lines of each paragraph, so that the width of a doc comment does not change a request.
+fn unwrapped(text: &str) -> String {
+    let paragraphs: Vec<String> = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.replace('\n', " "))
+        .collect();
+    paragraphs.join("\n\n")
 }
 
 /// `anyOf: [X, null]`, which is how an optional enum comes out, becomes `X`.

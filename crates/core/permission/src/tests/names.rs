@@ -59,9 +59,7 @@ fn pattern_that_could_name_a_denied_file_is_looked_up_in_the_sandbox() {
     for line in [
         "grep -r X *.txt",
         "grep -rn X *.txt notes/*.md",
-        "sort *s/n*",
-        "sort *ys/*.md",
-        "sort [ns]*/n*",
+        "sort ./*s/n*",
     ] {
         assert_eq!(
             decision(line, Confinement::Sandbox, ProjectFiles::Still),
@@ -129,7 +127,7 @@ fn pattern_with_too_many_names_asks() {
         for number in 0..files {
             fs::write(project.root().join(format!("notes/n{number}")), "").unwrap();
         }
-        let call = PermissionRequest::command("sort *s/n*");
+        let call = PermissionRequest::command("sort ./*s/n*");
         denying(Confinement::Sandbox)
             .decide(&call, &project.workspace)
             .decision

@@ -328,8 +328,14 @@ fn tool<A: JsonSchema, R: JsonSchema>(
 
 /// The schema of a type with everything in its place: not every client follows references.
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {
-    // `uint64` and the like are formats of Rust, and clients warn about them.
-    let plain = RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format")));
+    let plain = RecursiveTransform(|schema: &mut schemars::Schema| {
+        // `uint64` and the like are formats of Rust, and clients warn about them.
+        schema.remove("format");
+        // The width of a doc comment must not show in a description.
+        if let Some(Value::String(description)) = schema.get_mut("description") {
+            *description = description.replace('\n', " ");
+        }
+    });
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .with_transform(plain);
