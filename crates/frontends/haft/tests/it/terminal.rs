@@ -19,6 +19,33 @@ use crate::rig::Rig;
 /// How long anything may take before the test gives up; never how long it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Returns the length of the output without a frame that is not complete yet. As in a terminal that
+/// supports synchronized updates, a frame is shown only when it is complete.
+fn complete_frames(output: &[u8]) -> usize {
+    const BEGIN: &[u8] = b"\x1b[?2026h";
+    const END: &[u8] = b"\x1b[?2026l";
+    let last = |sequence: &[u8]| output.windows(8).rposition(|window| window == sequence);
+    match (last(BEGIN), last(END)) {
+        (Some(begin), None) => begin,
+        (Some(begin), Some(end)) if begin > end => begin,
+        (Some(_) | None, _) => {
+            let is_cut = |length: &usize| output.ends_with(&BEGIN[..*length]);
+            let cut = (1..BEGIN.len()).rev().find(is_cut).unwrap_or(0);
+            output.len() - cut
+        }
+    }
+}
+
+#[test]
+fn frames_are_shown_when_they_are_complete() {
+    let frame = b"\x1b[?2026hone\x1b[?2026l";
+    assert_eq!(complete_frames(frame), frame.len());
+    assert_eq!(complete_frames(&frame[..frame.len() - 1]), 0);
+    assert_eq!(complete_frames(b"plain \x1b[?20"), 6);
+    assert_eq!(complete_frames(b"\x1b[?2026l\x1b[?2026hnext"), 8);
+    assert_eq!(complete_frames(b"plain"), 5);
+}
+
 /// A terminal with haft in it.
 pub(crate) struct Terminal {
     child: Child,
@@ -101,12 +128,15 @@ impl Terminal {
         let history = Arc::clone(&screens);
         std::thread::spawn(move || {
             let mut bytes = [0; 8_192];
+            let mut unshown = Vec::new();
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
                 all.lock().unwrap().extend(&bytes[..count]);
+                unshown.extend(&bytes[..count]);
+                let complete: Vec<u8> = unshown.drain(..complete_frames(&unshown)).collect();
                 let mut screen = shown.lock().unwrap();
-                screen.process(&bytes[..count]);
+                screen.process(&complete);
                 history.lock().unwrap().push(screen.screen().contents());
             }
         });
