@@ -132,9 +132,14 @@ struct Hunk {
     new_left: usize,
     old: String,
     new: String,
+    /// The sign of the last line.
+    last: Option<char>,
 }
 
 impl Hunk {
+    /// The remark after a last line that has no line break.
+    const NO_LINE_BREAK: &str = "\\ No newline at end of file";
+
     /// Parses a head such as `@@ -1,3 +1,4 @@`.
     fn parse(line: &str) -> Option<Self> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
@@ -152,16 +157,31 @@ impl Hunk {
 
     /// Takes one line in; returns `None` if the line does not belong here.
     fn take(&mut self, line: &str) -> Option<()> {
-        let (sign, text) = line.split_at_checked(1)?;
-        if matches!(sign, " " | "-") {
-            self.old_left = self.old_left.checked_sub(1)?;
-            self.old.extend([text, "\n"]);
+        let sign = line.chars().next()?;
+        let text = &line[sign.len_utf8()..];
+        let of_last = line == Self::NO_LINE_BREAK;
+        let side = if of_last { self.last? } else { sign };
+        if !matches!(side, ' ' | '+' | '-') {
+            return None;
         }
-        if matches!(sign, " " | "+") {
-            self.new_left = self.new_left.checked_sub(1)?;
-            self.new.extend([text, "\n"]);
+        if matches!(side, ' ' | '-') {
+            if of_last {
+                self.old.pop();
+            } else {
+                self.old_left = self.old_left.checked_sub(1)?;
+                self.old.extend([text, "\n"]);
+            }
         }
-        matches!(sign, " " | "+" | "-").then_some(())
+        if matches!(side, ' ' | '+') {
+            if of_last {
+                self.new.pop();
+            } else {
+                self.new_left = self.new_left.checked_sub(1)?;
+                self.new.extend([text, "\n"]);
+            }
+        }
+        self.last = (!of_last).then_some(sign);
+        Some(())
     }
 }
 
@@ -169,7 +189,7 @@ impl Hunk {
 /// characters are spelled out.
 ///
 /// Returns `None` for anything else, and for changes that a diff of the protocol cannot express:
-/// deleted and renamed files, missing final line breaks and lone carriage returns.
+/// deleted and renamed files, and carriage returns.
 pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>> {
     const NOWHERE: &str = "/dev/null";
     let mut diffs = Vec::new();
@@ -186,6 +206,9 @@ pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>
             hunks += 1;
             while hunk.old_left + hunk.new_left > 0 {
                 hunk.take(lines.next()?)?;
+            }
+            if let Some(remark) = lines.next_if(|line| *line == Hunk::NO_LINE_BREAK) {
+                hunk.take(remark)?;
             }
             let old_text = (old != NOWHERE).then(|| reveal(&hunk.old).into_owned());
             let path = cwd.join(reveal(new).as_ref());
@@ -330,6 +353,24 @@ mod tests {
     }
 
     #[test]
+    fn foreseen_keeps_missing_line_breaks() {
+        let remark = Hunk::NO_LINE_BREAK;
+        let shown = |hunk: &str| {
+            let diffs = foreseen(&format!("--- a\n+++ a\n{hunk}"), Path::new("/work")).unwrap();
+            let [ToolCallContent::Diff(diff)] = diffs.as_slice() else {
+                panic!("{diffs:?}");
+            };
+            (diff.old_text.clone().unwrap(), diff.new_text.clone())
+        };
+        let both = format!("@@ -1 +1 @@\n-x\n{remark}\n+y\n{remark}\n");
+        assert_eq!(shown(&both), ("x".to_owned(), "y".to_owned()));
+        let old = format!("@@ -1 +1 @@\n-x\n{remark}\n+y\n");
+        assert_eq!(shown(&old), ("x".to_owned(), "y\n".to_owned()));
+        let kept = format!("@@ -1,2 +1,2 @@\n-x\n+y\n z\n{remark}\n");
+        assert_eq!(shown(&kept), ("x\nz".to_owned(), "y\nz".to_owned()));
+    }
+
+    #[test]
     fn foreseen_rejects_what_the_protocol_cannot_express() {
         let folder = Path::new("/work");
         let hunk = "@@ -1 +1 @@\n-x\n+y\n";
@@ -343,7 +384,7 @@ mod tests {
             format!("--- a\n+++ /dev/null\n{hunk}"),
             format!("--- a\n+++ b\n{hunk}"),
             "--- a\n+++ b\n".to_owned(),
-            format!("--- a\n+++ a\n{hunk}\\ No newline at end of file\n"),
+            format!("--- a\n+++ a\n{hunk}\\ rm -rf ~\n"),
             format!("--- a\n+++ a\n{hunk}rm -rf ~\n"),
             "--- a\n+++ a\n@@ -1 +1 @@\n-x\r+y\n+z\n".to_owned(),
             "--- a\n+++ a\n@@ -1,2 +1 @@\n-x\n+y\n".to_owned(),
