@@ -110,18 +110,21 @@ fn asked_about(html: &str) -> String {
         .replace("&amp;", "&")
 }
 
+#[cfg(feature = "mcp")]
 /// Secrets of every kind that is masked elsewhere, and characters that browsers do not show.
 const MASKED_ELSEWHERE: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
 touch ran
 # -----END PRIVATE KEY-----
 API_KEY=abcdefgh12345678 true https://me:hunter22@example.com Bearer abcdefgh12345678abcdefgh
 echo rm -rf ~\r\u{1b}[2K\techo\u{202e}\u{200b}\u{9b}\u{ffff}";
+#[cfg(feature = "mcp")]
 const SHOWN: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
 touch ran
 # -----END PRIVATE KEY-----
 API_KEY=abcdefgh12345678 true https://me:hunter22@example.com Bearer abcdefgh12345678abcdefgh
 echo rm -rf ~␍␛[2K\techo<U+202E><U+200B><U+009B><U+FFFF>";
 
+#[cfg(feature = "mcp")]
 #[test]
 fn approval_shows_what_is_masked_elsewhere() {
     let command = json!({"command": MASKED_ELSEWHERE, "requires_approval": true});
