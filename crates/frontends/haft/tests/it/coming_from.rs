@@ -1,12 +1,11 @@
-//! What users of other agents type on the first day: every row of `docs/coming-from.md` is tried,
-//! and the page is made of the rows.
+//! Tests every row of `docs/coming-from.md`, and generates the page from the rows.
 //!
-//! The left column is typed word for word: the text comes from the cell itself. A command line runs
-//! in a shell in which the other agent's name leads to haft, a slash command is typed at haft's
-//! terminal, a flag is added to a run, and a file has the path that the cell names. It must do what
-//! the row says, or be answered with what stands in the right column, which is tried as well.
+//! The left column is typed word for word; the text comes from the cell itself. A command line runs
+//! in a shell where the other agent's name starts haft, a slash command is typed at haft's terminal,
+//! a flag is added to a run, and a file gets the path in the cell. Each must do what the row says,
+//! or haft must answer with the advice in the right column, which is tried as well.
 //!
-//! `UPDATE_DOCS=1 cargo test -p haft --test it coming_from` writes the page anew.
+//! `UPDATE_DOCS=1 cargo test --workspace --test it coming_from` regenerates the page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,13 +22,13 @@ use serde::Deserialize;
 use crate::rig::Rig;
 use crate::terminal::Terminal;
 
-/// The smallest picture there is.
+/// A PNG image of one pixel.
 const PIXEL: &[u8] = include_bytes!("fixtures/coming_from/pixel.png");
 
-/// How few rows an agent may have.
-const LEAST: usize = 15;
+/// The minimum number of rows per agent.
+const MIN_ROWS: usize = 15;
 
-/// One agent: a file of rows.
+/// A fixture file: one agent and its rows.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Agent {
@@ -38,24 +37,26 @@ struct Agent {
     row: Vec<Row>,
 }
 
-/// What is typed there, what to do here, and how that is tried.
+/// A row of the page, and how to test it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
+    /// The left column: the other agent's command, flag, key, or file.
     you: String,
+    /// The right column: haft's equivalent.
     haft: String,
-    /// What stands for names in capitals, and for the dots, when the left column is typed.
+    /// Values for the placeholders (capitals, dots) in the left column.
     #[serde(default)]
     values: BTreeMap<String, String>,
-    /// What each command of the left column shows at the terminal, where that differs from `says`.
+    /// Text that each command of the left column shows at the terminal, if it differs from `says`.
     #[serde(default)]
     shows: Vec<String>,
-    /// Runs of haft that come first.
+    /// Runs of haft before the test.
     #[serde(default)]
     before: Vec<Vec<String>>,
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// A picture in the project.
+    /// The path of an image to create in the project.
     image: Option<String>,
     /// Arguments of a run without a terminal.
     args: Option<Vec<String>>,
@@ -65,13 +66,13 @@ struct Row {
     terminal: Option<Vec<String>>,
     #[serde(default)]
     exit: i32,
-    /// What stands on the screen, or in the output.
+    /// Text expected on the screen or in the output.
     says: Option<String>,
-    /// All of standard output.
+    /// The whole expected standard output.
     out: Option<String>,
-    /// What the last request holds.
+    /// Text that the last request must contain.
     sent: Option<String>,
-    /// What it does not hold.
+    /// Text that the last request must not contain.
     unsent: Option<String>,
 }
 
@@ -94,7 +95,7 @@ fn refs(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// How something of the left column is typed.
+/// How to enter a text from the left column.
 #[derive(Debug, PartialEq, Eq)]
 enum Form {
     /// At haft's terminal.
@@ -103,7 +104,7 @@ enum Form {
     CommandLine,
     /// In a shell, behind `haft`.
     Flags,
-    /// It is not typed: it is a file of the project.
+    /// Not typed: the text is the path of a project file.
     File,
 }
 
@@ -126,7 +127,7 @@ impl Form {
     }
 }
 
-/// What stands between backticks in a cell, as it is typed.
+/// Returns the texts between backticks in a cell, without Markdown escapes.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`')
         .skip(1)
@@ -136,8 +137,8 @@ fn quoted(cell: &str) -> Vec<String> {
 }
 
 impl Row {
-    /// Whether a row that names one command runs that one: `add` is not tried by a `list`. A
-    /// shorter name of a command will do.
+    /// Returns true if a row that names one command also runs that command: running `list` does not
+    /// test `add`. An abbreviated command name counts.
     fn tries_what_it_names(&self) -> bool {
         let Some(line) = self
             .haft
@@ -161,7 +162,7 @@ impl Row {
             })
     }
 
-    /// Text of a cell with values in place of names.
+    /// Replaces the placeholders in a cell with their values.
     fn filled(&self, text: &str) -> String {
         let values = self
             .values
@@ -174,7 +175,7 @@ impl Row {
             })
     }
 
-    /// Types everything that stands in the left column.
+    /// Types every quoted text of the left column.
     fn typed(&self) -> Result<(), String> {
         let texts = quoted(&self.you);
         let tried = texts
@@ -193,7 +194,7 @@ impl Row {
         let form = Form::of(text);
         let typed = self.filled(text);
         let within = |why| format!("`{typed}`: {why}");
-        // What a file of the row holds is not typed.
+        // Text inside one of the row's files is not typed.
         if self.files.values().any(|content| content.contains(&typed)) {
             return Ok(());
         }
@@ -220,15 +221,15 @@ impl Row {
         }
     }
 
-    /// Whether this is a file of another agent that haft does not read: the row then names a
-    /// command in its place.
+    /// Returns true if haft does not read this file of the other agent, and the row names a command
+    /// to use instead.
     fn is_outside(&self, file: &str) -> bool {
         (file.starts_with("~/") || !self.files.contains_key(file))
             && self.haft.contains("`haft config")
     }
 
-    /// Whether this output answers a foreign command with what the right column names first: with
-    /// `haft` before it, or without.
+    /// Returns true if the output recommends the first command of the right column, with or without
+    /// `haft` before it.
     fn is_advice(&self, output: &str) -> bool {
         let named = quoted(&self.haft).into_iter().next();
         let bare = |named: &str| {
@@ -243,7 +244,7 @@ impl Row {
         })
     }
 
-    /// What the screen shows once this was typed. It must be more than the echo of what was typed.
+    /// Returns the text to wait for after typing. It must not be part of the echoed input.
     fn expected(&self, typed: &str, index: usize) -> String {
         let shown = self
             .shows
@@ -327,7 +328,7 @@ impl Row {
         }
     }
 
-    /// What differs from what the row promises.
+    /// Tests the row. The error says what differs from the page.
     fn tried(&self) -> Result<(), String> {
         if !self.tries_what_it_names() {
             return Err(format!("{} is not what runs", self.haft));
@@ -352,7 +353,7 @@ impl Row {
         }
     }
 
-    /// A home and a project with the files of the row, after the runs that come first.
+    /// Creates a home and a project with the row's files, and does the runs in `before`.
     fn prepared(&self) -> Rig {
         let rig = Rig::new(
             Api::Anthropic,
@@ -367,12 +368,12 @@ impl Row {
         if let Some(name) = &self.image {
             rig.write(name, PIXEL);
         }
-        // Files that are obeyed are trusted by somebody who has seen them.
+        // Instructions and hooks take effect only in a trusted folder.
         assert_eq!(rig.run(&["trust"]).code(), 0);
         rig
     }
 
-    /// What differs in the last request from what the row promises.
+    /// Compares the last request with `sent` and `unsent`.
     fn compared_request(&self, rig: &Rig) -> Result<(), String> {
         let requests = rig.server.generations();
         let last = requests
@@ -401,7 +402,7 @@ impl Row {
         self.compared(&crate::rig::Ran(command.output().unwrap()))
     }
 
-    /// What differs in the output of a run from what the row promises.
+    /// Compares the exit code and the output of a run with the row.
     fn compared(&self, ran: &crate::rig::Ran) -> Result<(), String> {
         let all = format!("{}{}", ran.stdout(), ran.stderr());
         if ran.code() != self.exit {
@@ -442,7 +443,7 @@ fn until_shown(terminal: &Terminal, text: &str) -> Result<(), String> {
         .map_err(|_| format!("{text:?} is not shown:\n{}", terminal.text()))
 }
 
-/// The search path with a folder in which the names of all agents lead to haft. `npx` is one that
+/// Returns a search path whose first folder links every agent's name to haft, with an `npx` that
 /// never finds a package.
 fn path_with_agents(rig: &Rig) -> String {
     let names = [
@@ -475,7 +476,7 @@ fn path_with_agents(rig: &Rig) -> String {
     )
 }
 
-/// A shell that runs this line in the project, where the names of all agents lead to haft.
+/// Returns a shell command that runs `line` in the project; every agent's name starts haft.
 fn in_shell(rig: &Rig, line: &str) -> Command {
     let plain = rig.command(&[]);
     let mut command = Command::new("sh");
@@ -494,8 +495,7 @@ fn in_shell(rig: &Rig, line: &str) -> Command {
     command
 }
 
-/// Tries every row of the agent with this number; `HAFT_ROW` names part of the only row that
-/// matters.
+/// Tests every row of one agent, or only the rows that contain `HAFT_ROW`.
 fn try_rows(number: usize) {
     let Agent { name, row, .. } = agents().swap_remove(number);
     let only = std::env::var("HAFT_ROW").unwrap_or_default();
@@ -543,7 +543,7 @@ fn from_auto_coder() {
     try_rows(5);
 }
 
-/// The heading of the page in both languages, and those of its columns.
+/// The start of the page and its column headings, in each language.
 const ENGLISH: (&str, &str) = (
     "# Coming from another agent\n\nWhat you type there on the first day, and what to do here. Every row is tried by a test; \
      the page is made of `crates/frontends/haft/tests/it/fixtures/coming_from`.\n\nConversations of other agents can be taken \
@@ -556,12 +556,12 @@ const CHINESE: (&str, &str) = (
     "| 那边 | haft |",
 );
 
-/// The page, with each cell as it is worded there.
+/// Renders the page; `cell` translates a cell.
 fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> String {
     let mut page = heading.to_owned();
     for agent in &agents() {
         assert!(
-            agent.row.len() >= LEAST,
+            agent.row.len() >= MIN_ROWS,
             "{}: {} rows",
             agent.name,
             agent.row.len()
@@ -580,7 +580,7 @@ fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> Stri
     page
 }
 
-/// A cell in Chinese. What is nothing but names is the same.
+/// Returns a cell in Chinese. A cell that contains only names stays unchanged.
 fn in_chinese(phrases: &Phrases, cell: &str) -> String {
     let is_text = cell
         .split('`')

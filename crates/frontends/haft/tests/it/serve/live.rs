@@ -110,8 +110,8 @@ fn asked_about(html: &str) -> String {
         .replace("&amp;", "&")
 }
 
+/// Secrets of every kind that is masked elsewhere, and characters that browsers don't show.
 #[cfg(feature = "mcp")]
-/// Secrets of every kind that is masked elsewhere, and characters that browsers do not show.
 const MASKED_ELSEWHERE: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
 touch ran
 # -----END PRIVATE KEY-----
