@@ -1,20 +1,117 @@
-//! Examples that go with a rule: it alone must decide them, or leave them alone.
+//! Loads rules from configuration and checks them against their examples: a rule alone must decide
+//! what it is said to match, and nothing that it is said not to match.
+
+use std::path::Path;
 
 use haft_tool::{Access, FileUse, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use super::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, WRITE_TOOLS};
-use super::{Confinement, PermissionRequest, PermissionRules, Permissions, ProjectFiles};
+use super::{PermissionRules, ReadingCommands};
+use crate::config::{PermissionsConfig, RuleConfig};
+use crate::decide::{Confinement, Permissions};
+use crate::request::{PermissionRequest, ProjectFiles};
+use crate::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, RuleError, WRITE_TOOLS};
 
-/// Whether a rule decides an example.
-pub(super) struct ExampleOutcome {
-    pub(super) decides: bool,
-    pub(super) why: String,
+/// Rules that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RulesError {
+    /// A rule that cannot be parsed.
+    #[error("permissions: {0}")]
+    Rule(#[from] RuleError),
+    /// A rule that contradicts one of its examples.
+    #[error(
+        "permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})"
+    )]
+    Example {
+        /// The rule.
+        rule: String,
+        /// The rule's decision.
+        decision: Decision,
+        /// `match` or `not match`.
+        must: &'static str,
+        /// The example.
+        example: String,
+        /// The reason of the decision that was made instead.
+        why: String,
+    },
 }
 
-/// Whether this rule, standing alone, gives its decision for a command line, a path or a host.
-pub(super) fn decides(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
-    // A project that exists nowhere: examples say what a rule means, whatever lies on this disk.
+impl PermissionRules {
+    /// Loads the user's rules and checks every example. `home` is what `~` stands for in patterns.
+    pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
+        let reading = if config.reading_commands {
+            ReadingCommands::All
+        } else {
+            ReadingCommands::None
+        };
+        let mut rules = Self {
+            reading,
+            ..Self::default()
+        };
+        for (decision, texts) in [
+            (Decision::Allow, &config.allow),
+            (Decision::Ask, &config.ask),
+            (Decision::Deny, &config.deny),
+        ] {
+            for text in texts {
+                rules.add(decision, PermissionRule::parse(text, home)?);
+            }
+        }
+        for long in &config.rules {
+            rules.add(long.decision, parse_checked(long, home)?);
+        }
+        Ok(rules)
+    }
+
+    /// Adds a project's rules. Those that allow are left out: a project can only tighten.
+    pub fn tightened_by(
+        &self,
+        project: &PermissionsConfig,
+        home: Option<&Path>,
+    ) -> Result<Self, RulesError> {
+        let project = Self::load(project, home)?;
+        let mut rules = self.clone();
+        for (decision, added) in [(Decision::Ask, project.ask), (Decision::Deny, project.deny)] {
+            for rule in added {
+                rules.project.push((decision, rule.to_string()));
+                rules.add(decision, rule);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Parses a rule and compares it with its examples.
+fn parse_checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
+    let rule = PermissionRule::parse(&long.rule, home)?;
+    let expected = long.matches.iter().map(|example| (example, true));
+    let excluded = long.no_match.iter().map(|example| (example, false));
+    for (example, wanted) in expected.chain(excluded) {
+        let found = decides_example(&rule, long.decision, example);
+        if found.decides != wanted {
+            return Err(RulesError::Example {
+                rule: long.rule.clone(),
+                decision: long.decision,
+                must: if wanted { "match" } else { "not match" },
+                example: example.clone(),
+                why: found.why,
+            });
+        }
+    }
+    Ok(rule)
+}
+
+/// The result of trying a rule on an example.
+struct ExampleOutcome {
+    /// True if the rule gives its decision.
+    decides: bool,
+    /// The reason of the decision that was made.
+    why: String,
+}
+
+/// Decides an example, which is a command line, a path or a host, by this rule alone.
+fn decides_example(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
+    // No such folder exists: the result must not depend on the files of this machine.
     let root = "/nowhere/project";
     let workspace = Workspace {
         root: root.into(),
@@ -52,7 +149,7 @@ pub(super) fn decides(rule: &PermissionRule, decision: Decision, example: &str) 
     if decision != Decision::Allow
         && let Ok(everything) = PermissionRule::parse(rule.tool(), None)
     {
-        // What it asks or denies would be allowed without it.
+        // Without the rule, the example would be allowed.
         rules = rules.with(Decision::Allow, everything);
     }
     let permissions = Permissions {
