@@ -48,6 +48,7 @@ mod engine_of_context;
 #[cfg(feature = "mcp")]
 mod escapes;
 mod external_tools;
+mod file_writes;
 mod gate;
 mod git;
 mod hidden_files;
