@@ -121,6 +121,7 @@ mod terminal_waiting;
 mod text_protocols;
 #[cfg(feature = "otel")]
 mod traces;
+mod traits;
 mod translations;
 mod turns;
 mod undo;
