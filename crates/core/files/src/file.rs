@@ -1,6 +1,6 @@
 //! Files that only their owner can read.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -93,6 +93,18 @@ pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
+/// Gives a file or a folder another name, and replaces a file that has it. With
+/// [`Durability::PowerCut`] the new name is on disk before the call returns, where the file system
+/// can synchronize a folder; the content is not synchronized.
+pub fn rename(from: &Path, to: &Path, durability: Durability) -> io::Result<()> {
+    fs::rename(from, to)?;
+    match durability {
+        Durability::PowerCut => drop(sync_folder(folder_of(to))),
+        Durability::Process => {}
+    }
+    Ok(())
+}
+
 fn persist(
     file: NamedTempFile,
     path: &Path,
@@ -113,7 +125,6 @@ fn persist(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -181,6 +192,20 @@ mod tests {
             (fs::read(&real).unwrap().as_slice(), mode(&real)),
             (b"new".as_slice(), 0o640)
         );
+    }
+
+    #[test]
+    fn rename_replaces_a_file() {
+        let root = tempfile::tempdir().unwrap();
+        let from = root.path().join("from");
+        let to = root.path().join("to");
+        for durability in [Durability::PowerCut, Durability::Process] {
+            fs::write(&from, "new").unwrap();
+            fs::write(&to, "old").unwrap();
+            rename(&from, &to, durability).unwrap();
+            assert!(!from.exists());
+            assert_eq!(fs::read(&to).unwrap(), b"new");
+        }
     }
 
     #[test]

@@ -17,7 +17,8 @@ mod read;
 mod tighten;
 
 pub use file::{
-    Durability, append, copy_new, create_new, open, replace, replace_user_file, temporary_file,
+    Durability, append, copy_new, create_new, open, rename, replace, replace_user_file,
+    temporary_file,
 };
 pub use folder::{create_folder, create_new_folder, folder_of, sync_folder, temporary_folder};
 pub use lock::LockFile;

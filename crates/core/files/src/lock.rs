@@ -4,16 +4,16 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
-use crate::file::open;
+use crate::file::{create_new, open};
 use crate::folder::{create_folder, folder_of};
 
-/// An exclusive lock on a file. The kernel releases it when this value is dropped or the process
+/// A lock on a file. The kernel releases it when this value is dropped or the process
 /// dies. The file stays: to remove it would let two processes hold locks on two files of one name.
 #[derive(Debug)]
 pub struct LockFile(File);
 
 impl LockFile {
-    /// Waits until no other process holds the lock. Creates the file and its folder if they are
+    /// Takes the lock alone, and waits while other processes hold it. Creates the file and its folder if they are
     /// missing.
     pub fn wait(path: &Path) -> io::Result<Self> {
         let file = prepare(path)?;
@@ -21,19 +21,59 @@ impl LockFile {
         Ok(Self(file))
     }
 
+    /// Like [`Self::wait`], but together with other processes that share the lock.
+    pub fn wait_shared(path: &Path) -> io::Result<Self> {
+        let file = prepare(path)?;
+        file.lock_shared()?;
+        Ok(Self(file))
+    }
+
+    /// Creates a file in an existing folder and takes its lock alone; fails if the file exists.
+    /// Another process may take the lock first, and remove the file: the caller checks.
+    pub fn create_new(path: &Path) -> io::Result<Self> {
+        let file = create_new(path)?;
+        file.lock()?;
+        Ok(Self(file))
+    }
+
     /// Like [`Self::wait`], but returns `None` at once if another process holds the lock.
     pub fn try_new(path: &Path) -> io::Result<Option<Self>> {
         let file = prepare(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        take(file.try_lock(), file)
     }
 
-    /// The locked file, for a note on who holds the lock.
+    /// Like [`Self::wait_shared`], but returns `None` at once if another process holds the lock
+    /// alone.
+    pub fn try_shared(path: &Path) -> io::Result<Option<Self>> {
+        let file = prepare(path)?;
+        take(file.try_lock_shared(), file)
+    }
+
+    /// Like [`Self::try_new`], but creates nothing: a missing file is an error of kind
+    /// [`io::ErrorKind::NotFound`]. The file is open for reading only.
+    pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        take(file.try_lock(), file)
+    }
+
+    /// True if a process holds the lock of an existing file alone. Processes that ask at once do
+    /// not disturb each other.
+    pub fn is_held(path: &Path) -> io::Result<bool> {
+        let file = File::open(path)?;
+        Ok(take(file.try_lock_shared(), file)?.is_none())
+    }
+
+    /// The locked file, for a note in it.
     pub fn file(&self) -> &File {
         &self.0
+    }
+}
+
+fn take(locked: Result<(), TryLockError>, file: File) -> io::Result<Option<LockFile>> {
+    match locked {
+        Ok(()) => Ok(Some(LockFile(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -62,5 +102,47 @@ mod tests {
         assert!(LockFile::try_new(&path).unwrap().is_none());
         drop(held);
         assert!(LockFile::try_new(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn lock_file_is_shared_by_those_that_ask_for_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("below/lock");
+        let one = LockFile::wait_shared(&path).unwrap();
+        let other = LockFile::try_shared(&path).unwrap().unwrap();
+        assert!(LockFile::try_new(&path).unwrap().is_none());
+        assert!(!LockFile::is_held(&path).unwrap());
+        drop((one, other));
+        let _alone = LockFile::wait(&path).unwrap();
+        assert!(LockFile::try_shared(&path).unwrap().is_none());
+        assert!(LockFile::is_held(&path).unwrap());
+    }
+
+    #[test]
+    fn create_new_fails_if_the_file_exists() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let _held = LockFile::create_new(&path).unwrap();
+        assert!(LockFile::is_held(&path).unwrap());
+        assert_eq!(
+            LockFile::create_new(&path).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+    }
+
+    #[test]
+    fn try_existing_and_is_held_create_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let missing = LockFile::try_existing(&path).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            LockFile::is_held(&path).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert!(!path.exists());
+        drop(LockFile::wait(&path).unwrap());
+        let _held = LockFile::try_existing(&path).unwrap().unwrap();
+        assert!(LockFile::try_existing(&path).unwrap().is_none());
     }
 }

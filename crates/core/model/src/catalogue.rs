@@ -3,16 +3,18 @@
 //! for its full name.
 
 mod builtin;
+mod profile;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use haft_types::{Api, CacheKind, CacheRule, ModelProfile, ModelSpec, Price};
+use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, ProviderConfig};
 
 pub use builtin::{BuiltIn, Provenance};
+pub use profile::ProfileReason;
 
 /// A name or a declaration that leads to no model.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -269,7 +271,7 @@ impl Catalogue {
             tokenizer_factor: model.tokenizer_factor.unwrap_or(1.0),
             profile: model
                 .profile
-                .unwrap_or_else(|| ModelProfile::of(model_name, context_window)),
+                .unwrap_or_else(|| profile::default_profile(model_name, context_window)),
         };
         Ok(Declared {
             spec,

@@ -32,7 +32,9 @@ mod tokens;
 mod transport;
 mod wire;
 
-pub use catalogue::{BuiltIn, Catalogue, CatalogueError, Declared, Provenance, nearest};
+pub use catalogue::{
+    BuiltIn, Catalogue, CatalogueError, Declared, ProfileReason, Provenance, nearest,
+};
 pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;

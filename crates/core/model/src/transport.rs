@@ -27,6 +27,7 @@ use crate::reply::{Delta, Reply};
 use crate::secret::Secret;
 use crate::wire::{self, Decode, Sink};
 use connector::Connector;
+use failure::NamedEndpoint;
 
 /// How long connecting may take while it is open whether the server exists at all: three tries must
 /// fit into 5 s.
@@ -187,22 +188,37 @@ impl HttpTransport {
                     awaited: "the first byte",
                 })
             })?
-            .map_err(|error| self.unreachable(error))?;
+            .map_err(|error| ExchangeFailure::unreachable(self.named(), error))?;
         if response.status().is_success() {
-            Ok(response)
-        } else {
-            Err(self.refusal(response).await)
+            return Ok(response);
         }
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let body = receive::glance(response).await;
+        Err(ExchangeFailure::from_status(
+            self.named(),
+            status,
+            &headers,
+            &body,
+        ))
     }
 
-    /// The address for messages: a query may hold a key.
-    fn shown_url(&self) -> String {
+    fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> ExchangeFailure {
+        ExchangeFailure::not_an_api(self.named(), content_type, body)
+    }
+
+    /// Returns the endpoint for error messages. The query of its URL may hold a key, so it is left
+    /// out.
+    fn named(&self) -> NamedEndpoint {
         let mut url = self.url.clone();
         url.set_query(None);
-        // Neither fails on an address that can be posted to.
+        // Neither fails on a URL that can be posted to.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.into()
+        NamedEndpoint {
+            url: url.into(),
+            api: self.api,
+        }
     }
 }
 

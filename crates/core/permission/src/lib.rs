@@ -17,7 +17,6 @@ mod config;
 mod decide;
 mod domain;
 mod effects;
-mod examples;
 mod files;
 mod hosts;
 mod line;

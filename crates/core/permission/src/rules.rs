@@ -1,14 +1,14 @@
-//! All rules together.
+//! The rules of the user and the project, together with the built-in ones.
 
-use std::path::Path;
+mod load;
 
 use haft_types::Decision;
 use serde::Serialize;
 
+pub use load::RulesError;
+
 use super::builtin::{ReadingRule, commit_rules, reading_rules};
-use super::config::{PermissionsConfig, RuleConfig};
-use super::examples;
-use super::rule::{PermissionRule, RuleError};
+use super::rule::PermissionRule;
 
 /// The rules of the user, and those of the project where they are stricter.
 #[derive(Clone, Debug, Default)]
@@ -50,30 +50,6 @@ pub enum RuleOrigin {
     BuiltIn,
 }
 
-/// Rules that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RulesError {
-    /// One cannot be read.
-    #[error("permissions: {0}")]
-    Rule(#[from] RuleError),
-    /// One does not do what its examples say.
-    #[error(
-        "permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})"
-    )]
-    Example {
-        /// The rule.
-        rule: String,
-        /// What it decides.
-        decision: Decision,
-        /// `match` or `not match`.
-        must: &'static str,
-        /// The example.
-        example: String,
-        /// What was decided instead.
-        why: String,
-    },
-}
-
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRule<'a> {
@@ -86,50 +62,6 @@ pub struct ActiveRule<'a> {
 }
 
 impl PermissionRules {
-    /// The user's rules. `home` is what `~` stands for in patterns. Every example is checked.
-    pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
-        let reading = if config.reading_commands {
-            ReadingCommands::All
-        } else {
-            ReadingCommands::None
-        };
-        let mut rules = Self {
-            reading,
-            ..Self::default()
-        };
-        for (decision, texts) in [
-            (Decision::Allow, &config.allow),
-            (Decision::Ask, &config.ask),
-            (Decision::Deny, &config.deny),
-        ] {
-            for text in texts {
-                rules.add(decision, PermissionRule::parse(text, home)?);
-            }
-        }
-        for long in &config.rules {
-            rules.add(long.decision, checked(long, home)?);
-        }
-        Ok(rules)
-    }
-
-    /// The same with a project's rules on top. What the project would allow is left out: it can
-    /// only tighten.
-    pub fn tightened_by(
-        &self,
-        project: &PermissionsConfig,
-        home: Option<&Path>,
-    ) -> Result<Self, RulesError> {
-        let project = Self::load(project, home)?;
-        let mut rules = self.clone();
-        for (decision, added) in [(Decision::Ask, project.ask), (Decision::Deny, project.deny)] {
-            for rule in added {
-                rules.project.push((decision, rule.to_string()));
-                rules.add(decision, rule);
-            }
-        }
-        Ok(rules)
-    }
-
     /// The same for a folder that is not trusted: git would do what its configuration says.
     #[must_use]
     pub fn for_untrusted(mut self) -> Self {
@@ -215,24 +147,4 @@ impl PermissionRules {
             Decision::Deny => self.deny.push(rule),
         }
     }
-}
-
-/// A rule that does what its examples say.
-fn checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
-    let rule = PermissionRule::parse(&long.rule, home)?;
-    let expected = long.matches.iter().map(|example| (example, true));
-    let excluded = long.no_match.iter().map(|example| (example, false));
-    for (example, wanted) in expected.chain(excluded) {
-        let found = examples::decides(&rule, long.decision, example);
-        if found.decides != wanted {
-            return Err(RulesError::Example {
-                rule: long.rule.clone(),
-                decision: long.decision,
-                must: if wanted { "match" } else { "not match" },
-                example: example.clone(),
-                why: found.why,
-            });
-        }
-    }
-    Ok(rule)
 }

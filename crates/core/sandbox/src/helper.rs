@@ -25,15 +25,12 @@ mod portable;
 mod sys;
 #[cfg(target_os = "linux")]
 mod tree;
+mod wait;
 
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[cfg(target_os = "linux")]
 use guard::guard;
@@ -41,10 +38,7 @@ use guard::guard;
 use portable::guard;
 
 use crate::HELPER_ARG;
-use crate::wire::{self, CommandOutcome, HelperRequest};
-
-/// From the polite signal to the one that cannot be ignored.
-const GRACE: Duration = Duration::from_millis(500);
+use crate::wire::{self, HelperRequest};
 
 /// Runs this process as a supervisor helper if its arguments, the program's name included, say that
 /// it is one.
@@ -85,67 +79,4 @@ fn take_control() -> io::Result<UnixStream> {
     control.peer_addr()?;
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
     Ok(control)
-}
-
-/// Lets go of the command's output: nobody has to wait for our own end, not even who reads until
-/// nobody can write any more.
-fn let_go_of_output() {
-    let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
-    let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
-}
-
-fn wait_for_outcome(
-    control: &mut UnixStream,
-    link: &mut UnixStream,
-    deadline: Option<Instant>,
-) -> CommandOutcome {
-    loop {
-        let mut fds = [for_reading(link), for_reading(control)];
-        match poll_until(&mut fds, deadline) {
-            Ok(PollOutcome::Some) => {}
-            Ok(PollOutcome::Interrupted) => continue,
-            Ok(PollOutcome::Timeout) => return CommandOutcome::TimedOut,
-            Err(_) => return CommandOutcome::Lost,
-        }
-        let [from_keeper, from_haft] = fds.map(|fd| is_ready(&fd));
-        if from_keeper {
-            // A keeper that says nothing was killed.
-            let mut report = [0; CommandOutcome::LENGTH];
-            let heard = link
-                .read_exact(&mut report)
-                .ok()
-                .and_then(|()| CommandOutcome::decode(report));
-            return heard.unwrap_or(CommandOutcome::Lost);
-        }
-        if from_haft {
-            return CommandOutcome::Cancelled;
-        }
-    }
-}
-
-enum PollOutcome {
-    Some,
-    Timeout,
-    Interrupted,
-}
-
-fn poll_until(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<PollOutcome> {
-    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    // A time too long for the kernel is as good as none.
-    let left = left.and_then(|left| Timespec::try_from(left).ok());
-    match poll(fds, left.as_ref()) {
-        Ok(0) => Ok(PollOutcome::Timeout),
-        Ok(_) => Ok(PollOutcome::Some),
-        Err(rustix::io::Errno::INTR) => Ok(PollOutcome::Interrupted),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
-    PollFd::new(fd, PollFlags::IN)
-}
-
-/// Whether there is something to read, the end included.
-fn is_ready(fd: &PollFd<'_>) -> bool {
-    !fd.revents().is_empty()
 }

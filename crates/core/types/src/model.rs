@@ -251,7 +251,8 @@ pub struct ModelSpec {
     pub profile: ModelProfile,
 }
 
-/// How much a model is given at once, and how its replies are read.
+/// How much a model is given at once, and how its replies are read. `haft-model` decides which
+/// profile a model has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelProfile {
@@ -261,55 +262,6 @@ pub enum ModelProfile {
     /// Few tools in few words. Replies that are nothing but calls written as text are read as these
     /// calls.
     Small,
-}
-
-impl ModelProfile {
-    /// The largest window of a model that is taken for a small one.
-    pub const SMALL_WINDOW: u32 = 16_384;
-
-    /// The most parameters of a model that is taken for a small one, in thousand millions.
-    const SMALL_SIZE: f64 = 10.0;
-
-    /// That of a model of which no entry says it.
-    pub fn of(name: &str, window: u32) -> Self {
-        if window <= Self::SMALL_WINDOW || Self::is_small_by(name) {
-            Self::Small
-        } else {
-            Self::Full
-        }
-    }
-
-    /// Whether a model's name tells that it is small: by its size (the largest of `1.5b`, `270m` or
-    /// `e4b`; `8x7b` and `30b-a3b` are not small), or as one that is known.
-    pub fn is_small_by(name: &str) -> bool {
-        let name = name.to_ascii_lowercase();
-        let sizes = name
-            .split(|c: char| !c.is_ascii_alphanumeric() && c != '.')
-            .filter_map(|word| {
-                let (count, size) = word
-                    .split_once('x')
-                    .map_or((Some(1.0), word), |(count, size)| {
-                        (count.parse().ok(), size)
-                    });
-                let number = |unit| {
-                    size.strip_suffix(unit)?
-                        .trim_start_matches('e')
-                        .parse::<f64>()
-                        .ok()
-                };
-                Some(
-                    count?
-                        * number('b').or_else(|| number('m').map(|millions| millions / 1000.0))?,
-                )
-            });
-        let known = include_str!("small_models.txt")
-            .lines()
-            .any(|known| name.contains(known));
-        known
-            || sizes
-                .reduce(f64::max)
-                .is_some_and(|size| size < Self::SMALL_SIZE)
-    }
 }
 
 fn one() -> f64 {
@@ -362,71 +314,6 @@ mod tests {
             ]
             .map(life),
             [None; 8]
-        );
-    }
-
-    #[test]
-    fn a_small_model_is_known_by_its_name() {
-        for small in [
-            "qwen2.5-coder-1.5b",
-            "Qwen2.5-Coder-7B-Instruct-Q4_K_M.gguf",
-            "qwen2.5-coder:3b",
-            "llama3.2:1b",
-            "Meta-Llama-3.1-8B-Instruct",
-            "gemma-3-270m-it",
-            "gemma3n:e4b",
-            "gemma-2-9b-it",
-            "mistral-7b-instruct-v0.3",
-            "deepseek-r1:1.5b",
-            "deepseek-coder-6.7b-instruct",
-            "phi4-mini:latest",
-            "Phi-3.5-mini-instruct",
-            "smollm2:latest",
-            "tinyllama",
-            "codellama/CodeLlama-7b-hf",
-            "granite3.3:8b",
-            "starcoder2-3b",
-        ] {
-            assert_eq!(
-                ModelProfile::of(small, 131_072),
-                ModelProfile::Small,
-                "{small}"
-            );
-        }
-        for full in [
-            "qwen2.5-coder:32b",
-            "Qwen3-30B-A3B-Instruct",
-            "mixtral-8x7b-instruct",
-            "llama-3.3-70b-versatile",
-            "gpt-oss-120b",
-            "gpt-oss:20b",
-            "gemma-3-27b-it",
-            "qwen2.5-coder-14b",
-            "gpt-4o-mini",
-            "o4-mini",
-            "gpt-5.2",
-            "claude-sonnet-4-5",
-            "deepseek-chat",
-            "kimi-k2-0905",
-            "glm-4.6",
-            "MiniMax-M2",
-            "qwen3-coder-plus",
-            "gemini-2.5-flash",
-            "mock",
-            "devstral-small-2507",
-            "qwen3-235b-a22b",
-            "",
-        ] {
-            assert_eq!(
-                ModelProfile::of(full, 131_072),
-                ModelProfile::Full,
-                "{full}"
-            );
-        }
-        assert_eq!(
-            ModelProfile::of("gpt-4", 8_192),
-            ModelProfile::Small,
-            "the window says it"
         );
     }
 }

@@ -24,6 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haft_files::LockFile;
 use haft_store::database::{DatabaseFile, SqliteFailure, create_file, immediate, use_wal};
 use haft_store::{StoreConfig, StoreError};
 use haft_tool::CallName;
@@ -396,11 +397,7 @@ impl SqliteVersions {
 
     /// Waits until no other process takes changes back.
     pub fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
-        let locked = live::open(&self.folder.join("undo.lock")).and_then(|file| {
-            file.lock()?;
-            Ok(file)
-        });
-        locked
+        LockFile::wait(&self.folder.join("undo.lock"))
             .map(VersionsGuard::new)
             .map_err(|error| self.refused("lock", error))
     }
@@ -409,7 +406,8 @@ impl SqliteVersions {
     /// one.
     pub fn file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
-            let mut file = live::open(&self.folder.join("time"))?;
+            haft_files::create_folder(&self.folder)?;
+            let mut file = haft_files::open(&self.folder.join("time"))?;
             file.write_all(b".")?;
             let seen = file.metadata()?;
             Ok(seen

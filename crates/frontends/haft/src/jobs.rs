@@ -7,12 +7,13 @@
 mod follow;
 mod start;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use haft_files::LockFile;
 use haft_types::{ConversationId, Event, EventBody, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
 
@@ -151,10 +152,7 @@ impl BackgroundJob {
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        let Ok(lock) = File::open(self.file("lock")) else {
-            return false;
-        };
-        matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+        LockFile::is_held(&self.file("lock")).unwrap_or(false)
     }
 
     /// The process, while it runs.

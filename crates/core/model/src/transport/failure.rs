@@ -1,15 +1,14 @@
-//! Why an exchange failed, read from what providers say about it.
+//! Reads the reason of a failed exchange from the provider's error.
 //!
 //! Each API writes its errors its own way; the shapes overlap enough for one reader.
 
 use std::error::Error;
 use std::time::Duration;
 
-use reqwest::Response;
+use haft_types::Api;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::{HttpTransport, receive};
 use crate::error::ModelError;
 use crate::retry;
 use crate::wire::Fault;
@@ -53,15 +52,16 @@ impl From<Fault> for ExchangeFailure {
     }
 }
 
-impl ExchangeFailure {
-    /// Whether the same request may succeed later.
-    pub(crate) fn is_transient(&self) -> bool {
-        self.error.is_transient() && !self.last_word
-    }
+/// An endpoint as error messages name it.
+pub(super) struct NamedEndpoint {
+    /// Its URL without user, password and query.
+    pub(super) url: String,
+    pub(super) api: Api,
 }
 
-impl HttpTransport {
-    pub(super) fn unreachable(&self, error: reqwest::Error) -> ExchangeFailure {
+impl ExchangeFailure {
+    /// The failure of a request that got no response.
+    pub(super) fn unreachable(endpoint: NamedEndpoint, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let reason = if error.is_connect() || error.is_timeout() {
             cause(&error)
@@ -69,13 +69,18 @@ impl HttpTransport {
             format!("no answer in HTTP ({})", cause(&error))
         };
         ModelError::Unreachable {
-            url: self.shown_url(),
+            url: endpoint.url,
             reason,
         }
         .into()
     }
 
-    pub(super) fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> ExchangeFailure {
+    /// The failure of a request whose response is not one of the endpoint's API.
+    pub(super) fn not_an_api(
+        endpoint: NamedEndpoint,
+        content_type: Option<&str>,
+        body: &[u8],
+    ) -> Self {
         let kind = content_type.unwrap_or("an answer without content type");
         let start = shorten(&String::from_utf8_lossy(body));
         let found = if start.is_empty() {
@@ -84,41 +89,48 @@ impl HttpTransport {
             format!("{kind}: {start}")
         };
         ModelError::NotAnApi {
-            url: self.shown_url(),
-            api: self.api.name(),
+            url: endpoint.url,
+            api: endpoint.api.name(),
             found,
         }
         .into()
     }
 
-    pub(super) async fn refusal(&self, response: Response) -> ExchangeFailure {
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let body = receive::glance(response).await;
-        match serde_json::from_slice::<Value>(&body) {
-            Ok(value) => ProviderMessage::read(&value).failure(status, &headers),
-            // A page instead of an error in JSON: for these there is no such API here. A gateway in
-            // trouble also answers with a page, but with a 5xx.
-            Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => {
-                let mut failure = self.not_an_api(Some(&format!("status {status}")), &body);
-                failure.last_word = true;
-                failure
-            }
+    /// The failure that a response with an error status reports.
+    pub(super) fn from_status(
+        endpoint: NamedEndpoint,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => ProviderMessage::read(&value).failure(status, headers),
+            // With these statuses, a page instead of an error in JSON means that there is no such
+            // API. A gateway in trouble also answers with a page, but with a 5xx.
+            Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => Self {
+                last_word: true,
+                ..Self::not_an_api(endpoint, Some(&format!("status {status}")), body)
+            },
             Err(_) => {
-                let message = shorten(&String::from_utf8_lossy(&body));
+                let message = shorten(&String::from_utf8_lossy(body));
                 ProviderMessage {
                     code: String::new(),
                     message,
                     number: None,
                     error: Value::Null,
                 }
-                .failure(status, &headers)
+                .failure(status, headers)
             }
         }
     }
+
+    /// True if the same request may succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.error.is_transient() && !self.last_word
+    }
 }
 
-/// What a provider said about an error.
+/// A provider's error message.
 struct ProviderMessage {
     code: String,
     message: String,
@@ -285,7 +297,7 @@ impl ProviderMessage {
     }
 }
 
-/// What happened: the innermost cause. The messages around it name parts of the HTTP client.
+/// Returns the message of the innermost cause. The messages around it name parts of the HTTP client.
 pub(super) fn cause(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;
@@ -293,7 +305,7 @@ pub(super) fn cause(mut error: &dyn Error) -> String {
     error.to_string()
 }
 
-/// How an answer begins, on one line.
+/// Returns the beginning of a response, on one line.
 fn shorten(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -26,10 +26,11 @@ use rustix::process::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::namespaces::{self, Side};
+use super::keeper;
+use super::namespaces::{self, CONFINED, Side};
 use super::tree::{self, RemainingChildren};
-use super::{
-    GRACE, PollOutcome, for_reading, keeper, let_go_of_output, poll_until, wait_for_outcome,
+use super::wait::{
+    GRACE, PollOutcome, for_reading, let_go_of_output, poll_until, wait_for_outcome,
 };
 use crate::PidNamespace;
 use crate::confine::{
@@ -38,8 +39,6 @@ use crate::confine::{
 };
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
-/// What only a command has of its own that namespaces confine.
-pub(super) const CONFINED: UnshareFlags = UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
 /// How long a command that has ended may take to be followed by its last children before they are
 /// told to go.
 const SETTLE: Duration = Duration::from_millis(5);

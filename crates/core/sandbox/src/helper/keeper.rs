@@ -17,9 +17,9 @@ use rustix::process::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::guard::CONFINED;
-use super::namespaces::{self, Side};
-use super::{command, for_reading, is_ready, poll_until, tree};
+use super::namespaces::{self, CONFINED, Side};
+use super::wait::{for_reading, is_ready, poll_until};
+use super::{command, tree};
 use crate::HELPER_ARG;
 use crate::confine::{
     self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep,

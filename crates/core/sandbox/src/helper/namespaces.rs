@@ -9,6 +9,9 @@ use std::os::fd::FromRawFd;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
+/// The namespaces of a confined command in addition to those for pids, mounts and the network.
+pub(super) const CONFINED: UnshareFlags = UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
+
 /// Which of the two processes this is after a fork.
 pub(super) enum Side {
     Parent(Pid),

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
-use super::{GRACE, command, let_go_of_output, sys, wait_for_outcome};
+use super::wait::{GRACE, let_go_of_output, wait_for_outcome};
+use super::{command, sys};
 use crate::confine::{ConfinementFailure, ConfinementStep};
 use crate::wire::{self, CommandOutcome, HelperRequest};
 

@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use haft_files::Durability;
 use haft_types::{Clock, ContentHash};
 use rusqlite::backup::{Backup as Copying, StepResult};
 use rusqlite::{Connection, OpenFlags};
@@ -142,7 +143,8 @@ impl Backups {
             return Err(error);
         }
         let backup = Backup::new(&self.folder, number, made_at, &seen);
-        let named = fs::rename(&unfinished, &backup.path)
+        // Unlike `Durability::PowerCut`, a backup whose name may be lost is an error.
+        let named = haft_files::rename(&unfinished, &backup.path, Durability::Process)
             .and_then(|()| haft_files::sync_folder(&self.folder));
         named.map_err(|source| self.failed("name a backup in", source))?;
         self.prune()?;
@@ -202,7 +204,7 @@ impl Backups {
             // The log of the old database must not be taken for one of the new.
             files::remove(&files::beside(database, "-wal"))?;
             files::remove(&files::beside(database, "-shm"))?;
-            fs::rename(&new, database)?;
+            haft_files::rename(&new, database, Durability::Process)?;
             haft_files::sync_folder(haft_files::folder_of(database))?;
             index::remove(database)
         })();

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use haft_files::LockFile;
 use haft_types::{ContentHash, ConversationId, Timestamp};
 
 use crate::error::StoreError;
@@ -162,6 +163,8 @@ fn folder(database: &Path) -> PathBuf {
     haft_files::folder_of(database).join("locks")
 }
 
+/// Takes the lock of a conversation, if no other process has it. Not a `LockFile`: the file is
+/// removed with the lock, and it names its holder to those that wait.
 fn try_take(path: PathBuf, holder: &Holder) -> io::Result<Tried> {
     loop {
         let mut file = match haft_files::open(&path) {
@@ -214,7 +217,8 @@ fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
 /// Something of a database as a whole that others may not have at the same time.
 #[derive(Debug)]
 pub(super) struct DatabaseUse {
-    _file: File,
+    /// None on a file system without locks.
+    _lock: Option<LockFile>,
 }
 
 /// The use of the database: shared by all who have it open, alone for who puts another in its
@@ -227,20 +231,22 @@ impl DatabaseUse {
     /// The database together with others; waits while somebody has it alone.
     pub(super) fn together(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for(database, timeout, || {
-            take(database, DATABASE, File::try_lock_shared)
+            take(database, DATABASE, LockFile::try_shared)
         })
     }
 
     /// The database alone, or not at all.
     pub(super) fn alone(database: &Path) -> Result<Self, StoreError> {
-        take(database, DATABASE, File::try_lock)?.ok_or_else(|| StoreError::InUse {
+        take(database, DATABASE, LockFile::try_new)?.ok_or_else(|| StoreError::InUse {
             path: database.to_path_buf(),
         })
     }
 
     /// The making of backups; waits while another process makes one.
     pub(super) fn backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
-        wait_for(database, timeout, || take(database, BACKUP, File::try_lock))
+        wait_for(database, timeout, || {
+            take(database, BACKUP, LockFile::try_new)
+        })
     }
 }
 
@@ -269,7 +275,7 @@ fn wait_for(
 fn take(
     database: &Path,
     name: &str,
-    lock: impl Fn(&File) -> Result<(), TryLockError>,
+    lock: impl Fn(&Path) -> io::Result<Option<LockFile>>,
 ) -> Result<Option<DatabaseUse>, StoreError> {
     let folder = folder(database);
     let path = folder.join(name);
@@ -279,13 +285,11 @@ fn take(
         source,
     };
     haft_files::create_folder(&folder).map_err(|source| failed(&folder, source))?;
-    let file = haft_files::open(&path).map_err(|source| failed(&path, source))?;
-    match lock(&file) {
-        Ok(()) => Ok(Some(DatabaseUse { _file: file })),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-            Ok(Some(DatabaseUse { _file: file }))
+    match lock(&path) {
+        Ok(lock) => Ok(lock.map(|lock| DatabaseUse { _lock: Some(lock) })),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            Ok(Some(DatabaseUse { _lock: None }))
         }
-        Err(TryLockError::Error(source)) => Err(failed(&path, source)),
+        Err(source) => Err(failed(&path, source)),
     }
 }

@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -56,11 +56,10 @@ pub fn sweep_merges(folder: &Path) {
         .map(|entry| entry.path())
     {
         let is_note = note.extension() == Some(OsStr::new(MERGING));
-        // Whoever holds it is at work.
+        // A locked note belongs to a merge that is under way.
         let free = is_note
-            .then(|| File::open(&note).ok())
-            .flatten()
-            .filter(|file| file.try_lock().is_ok());
+            .then(|| LockFile::try_existing(&note).ok().flatten())
+            .flatten();
         if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
             for folder in folders.split(|byte| *byte == 0) {
                 let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));

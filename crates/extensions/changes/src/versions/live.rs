@@ -1,10 +1,9 @@
-//! Who is at work: a lock on a file for every conversation and tree in use, which a killed process
-//! gives up too.
+//! Conversations and trees in use: one locked file each. A killed process loses its locks.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_files::LockFile;
 use haft_types::ContentHash;
 
 /// Something that is in use.
@@ -26,30 +25,17 @@ impl LiveUse<'_> {
     }
 }
 
-/// Locks what is in use until the files are dropped.
-pub(super) fn hold(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<File>> {
-    let locked = used.iter().map(|used| {
-        let file = open(&used.file(folder))?;
-        file.lock_shared()?;
-        Ok(file)
-    });
-    locked.collect()
+/// Marks conversations and trees as in use until the locks are dropped.
+pub(super) fn hold(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<LockFile>> {
+    used.iter()
+        .map(|used| LockFile::wait_shared(&used.file(folder)))
+        .collect()
 }
 
-/// Whether anybody uses it; what cannot be asked counts as used.
+/// True if a process uses it, and if that is unknown because of an error.
 pub(super) fn is_used(folder: &Path, used: LiveUse<'_>) -> bool {
-    let path = used.file(folder);
-    match File::open(&path) {
-        Ok(file) => match file.try_lock() {
-            Ok(()) => false,
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
-        },
+    match LockFile::try_existing(&used.file(folder)) {
+        Ok(taken) => taken.is_none(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
-}
-
-/// Opens a private file for locking.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    haft_files::create_folder(haft_files::folder_of(path))?;
-    haft_files::open(path)
 }

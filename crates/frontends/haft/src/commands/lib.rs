@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use haft_agent::{Project, knowledge, set_up_sandbox};
+use haft_files::Durability;
 use haft_model::O200k;
 use haft_project::library::{Libraries, LibraryChange, LibraryError};
 use haft_sandbox::{GitError, GitProgram, GitReach};
@@ -228,8 +229,12 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
     haft_files::tighten_tree(&target)?;
-    fs::rename(&target, &repository)?;
-    Ok(())
+    // What a power cut destroys is fetched again.
+    Ok(haft_files::rename(
+        &target,
+        &repository,
+        Durability::Process,
+    )?)
 }
 
 /// git on the repository of libraries.

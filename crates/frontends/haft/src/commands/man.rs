@@ -110,8 +110,9 @@ fn write(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether `man` showed the page.
+/// Shows a page with `man`; returns false if that failed.
 fn shown(page: &str) -> bool {
+    // Not `haft_files`, which would create a missing temporary folder.
     let Ok(file) = tempfile::Builder::new()
         .prefix("haft-")
         .suffix(".1")

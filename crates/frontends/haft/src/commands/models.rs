@@ -9,7 +9,7 @@ mod trial;
 
 use clap::{Args, Subcommand};
 use haft_agent::config::Config;
-use haft_model::Catalogue;
+use haft_model::{Catalogue, ProfileReason};
 use haft_types::{Api, ModelProfile, ModelSpec};
 
 use crate::commands::options::{Common, JsonArgs, positive};
@@ -138,17 +138,17 @@ fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
     haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
 }
 
-/// Why a model has its profile, in a word for programs.
+/// Returns the reason for a model's profile as a word, for programs.
 pub(super) fn profile_reason(model: &ModelSpec) -> &'static str {
-    match model.profile {
-        profile if profile != ModelProfile::of(&model.name, model.context_window) => "entry",
-        ModelProfile::Full => "default",
-        ModelProfile::Small if model.context_window <= ModelProfile::SMALL_WINDOW => "window",
-        ModelProfile::Small => "name",
+    match ProfileReason::for_model(model) {
+        ProfileReason::Entry => "entry",
+        ProfileReason::Default => "default",
+        ProfileReason::Window => "window",
+        ProfileReason::Name => "name",
     }
 }
 
-/// The same with the profile, for people.
+/// Returns a model's profile and the reason for it, for people.
 pub(super) fn profile_text(model: &ModelSpec) -> String {
     let profile = match model.profile {
         ModelProfile::Full => "full",

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// The text as `$VISUAL` or `$EDITOR` leaves it, in a file whose name ends like this.
+/// Opens `$VISUAL` or `$EDITOR` on a text, in a file whose name ends with `ending`, and returns the
+/// edited text.
 pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
     let named = ["VISUAL", "EDITOR"]
         .into_iter()
@@ -16,6 +17,8 @@ pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
             error
         )
     };
+    // Not `haft_files`, which would create a missing temporary folder. `tempfile` creates files
+    // with mode 0600.
     let file = tempfile::Builder::new()
         .prefix("haft-")
         .suffix(ending)

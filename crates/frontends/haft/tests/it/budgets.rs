@@ -24,27 +24,41 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-pub(crate) fn sources() -> Vec<SourceFile> {
+/// Returns the path from the root of the repository and the text of every Rust file below `crates`.
+pub(crate) fn rust_files() -> Vec<(String, String)> {
     let root = root();
     let mut found = Vec::new();
     for entry in ignore::WalkBuilder::new(root.join("crates")).build() {
         let path = entry.unwrap().into_path();
-        let inside = path.strip_prefix(&root).unwrap().display().to_string();
-        let is_test = [
-            "/tests/",
-            "/examples/",
-            "/tests.rs",
-            "/testing.rs",
-            "/test_helper.rs",
-        ];
-        if path.extension().is_some_and(|ending| ending == "rs")
-            && !is_test.iter().any(|part| inside.contains(part))
-        {
-            let folder = inside.split('/').nth(1).unwrap().to_owned();
+        if path.extension().is_some_and(|ending| ending == "rs") {
+            let inside = path.strip_prefix(&root).unwrap().display().to_string();
+            found.push((inside, fs::read_to_string(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// True for files that hold nothing but tests, test helpers or examples.
+pub(crate) fn is_test_file(path: &str) -> bool {
+    [
+        "/tests/",
+        "/examples/",
+        "/tests.rs",
+        "/testing.rs",
+        "/test_helper.rs",
+    ]
+    .iter()
+    .any(|part| path.contains(part))
+}
+
+pub(crate) fn sources() -> Vec<SourceFile> {
+    let mut found = Vec::new();
+    for (path, text) in rust_files() {
+        if !is_test_file(&path) {
             found.push(SourceFile {
-                path: inside,
-                folder,
-                text: without_tests(&fs::read_to_string(&path).unwrap()),
+                folder: path.split('/').nth(1).unwrap().to_owned(),
+                text: split_tests(&text).0.to_owned(),
+                path,
             });
         }
     }
@@ -52,13 +66,13 @@ pub(crate) fn sources() -> Vec<SourceFile> {
     found
 }
 
-/// The text before a module of tests at the end of the file.
-fn without_tests(text: &str) -> String {
+/// Splits a file before the module of tests at its end.
+pub(crate) fn split_tests(text: &str) -> (&str, &str) {
     let begin = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
         let line = text[*at..].lines().nth(1).unwrap_or_default();
         line.ends_with('{')
     });
-    begin.map_or(text, |(at, _)| &text[..at]).to_owned()
+    text.split_at(begin.map_or(text.len(), |(at, _)| at))
 }
 
 /// Every type that is defined, and where.

@@ -12,7 +12,6 @@ use crate::budgets::sources;
 fn largest_circle(crate_folder: &str) -> usize {
     match crate_folder {
         "crates/core/engine" => 10,
-        "crates/core/model" | "crates/core/permission" | "crates/core/sandbox" => 4,
         _ if crate_folder.starts_with("crates/core/") => 3,
         _ => 5,
     }

@@ -48,6 +48,7 @@ mod engine_of_context;
 #[cfg(feature = "mcp")]
 mod escapes;
 mod external_tools;
+mod file_writes;
 mod gate;
 mod git;
 mod hidden_files;
@@ -120,6 +121,7 @@ mod terminal_waiting;
 mod text_protocols;
 #[cfg(feature = "otel")]
 mod traces;
+mod traits;
 mod translations;
 mod turns;
 mod undo;

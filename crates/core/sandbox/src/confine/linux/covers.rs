@@ -90,7 +90,8 @@ impl FolderCovers {
         let notes = CoverNotes::of(folder_of_notes, folder);
         let held = notes.lock()?;
         let mut list = notes.list()?;
-        // Nobody else holds them: what stands there was left by someone who was killed.
+        // Without another holder, the entries were left by a process that was killed. Not a
+        // `LockFile`: the lock of one open file changes from exclusive to shared.
         if list.try_lock().is_ok() {
             drop(remove_all(&mut list)?);
             list.unlock()?;

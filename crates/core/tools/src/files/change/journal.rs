@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use haft_files::{Durability, LockFile};
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
@@ -110,18 +111,11 @@ pub(super) struct JournalFolder {
     pub(super) path: PathBuf,
 }
 
-/// What a journal survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Survives {
-    PowerCut,
-    Death,
-}
-
 /// The journal of one change; its lock is held as long as this lives.
 pub(super) struct Journal {
-    file: File,
+    lock: LockFile,
     path: PathBuf,
-    survives: Survives,
+    durability: Durability,
 }
 
 impl Journal {
@@ -129,26 +123,25 @@ impl Journal {
     pub(super) fn begin(folder: &Path, record: &JournalRecord) -> io::Result<Self> {
         haft_files::create_folder(folder)?;
         let text = serde_json::to_vec(record)?;
-        let survives = if record.entries.len() == 1 {
-            Survives::Death
+        let durability = if record.entries.len() == 1 {
+            Durability::Process
         } else {
-            Survives::PowerCut
+            Durability::PowerCut
         };
         loop {
             let path = folder
                 .join(random_name()?)
                 .with_extension(JournalStage::Writing.ending());
-            let file = haft_files::create_new(&path)?;
-            file.lock()?;
-            // Whoever clears up may have taken the new file for a dead one in the moment before it
-            // was locked.
-            if file.metadata()?.nlink() == 0 {
+            let lock = LockFile::create_new(&path)?;
+            // A process that recovers journals may have found the new file before it was locked,
+            // and removed it as that of a dead process.
+            if lock.file().metadata()?.nlink() == 0 {
                 continue;
             }
             let journal = Self {
-                file,
+                lock,
                 path,
-                survives,
+                durability,
             };
             if let Err(error) = journal.write(&text) {
                 journal.remove();
@@ -159,35 +152,34 @@ impl Journal {
     }
 
     fn write(&self, text: &[u8]) -> io::Result<()> {
-        (&self.file).write_all(text)?;
-        match self.survives {
-            Survives::PowerCut => self.file.sync_all(),
-            Survives::Death => Ok(()),
+        let mut file = self.lock.file();
+        file.write_all(text)?;
+        match self.durability {
+            Durability::PowerCut => file.sync_all(),
+            Durability::Process => Ok(()),
         }
     }
 
-    /// Takes over the journal of a process that is gone. `None` when the process lives, or someone
-    /// else was faster.
+    /// Takes over the journal of a dead process. Returns `None` if the process lives, or another
+    /// one has taken the journal over.
     pub(super) fn take_over(path: &Path) -> io::Result<Option<Self>> {
-        let file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        let taken = match LockFile::try_existing(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             result => result?,
         };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Ok(None),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
+        let Some(lock) = taken else {
+            return Ok(None);
+        };
         // It may have reached another stage or its end before the lock was free.
         let identity = |of: &fs::Metadata| (of.dev(), of.ino());
-        let held = identity(&file.metadata()?);
+        let held = identity(&lock.file().metadata()?);
         let still_there = path
             .symlink_metadata()
             .is_ok_and(|there| identity(&there) == held);
         Ok(still_there.then(|| Self {
-            file,
+            lock,
             path: path.to_owned(),
-            survives: Survives::PowerCut,
+            durability: Durability::PowerCut,
         }))
     }
 
@@ -209,9 +201,8 @@ impl Journal {
 
     fn rename(&mut self, ending: &str) -> io::Result<()> {
         let next = self.path.with_extension(ending);
-        fs::rename(&self.path, &next)?;
+        haft_files::rename(&self.path, &next, self.durability)?;
         self.path = next;
-        self.sync_folder();
         Ok(())
     }
 
@@ -219,14 +210,7 @@ impl Journal {
     pub(super) fn remove(self) {
         // Should it stay, the next start finds nothing left to do and removes it.
         let _ = fs::remove_file(&self.path);
-        drop(self.file);
-    }
-
-    /// Best effort: some file systems can't sync a folder.
-    fn sync_folder(&self) {
-        if let (Survives::PowerCut, Some(folder)) = (self.survives, self.path.parent()) {
-            let _ = haft_files::sync_folder(folder);
-        }
+        drop(self.lock);
     }
 }
 

@@ -4,9 +4,7 @@
 //! can read. The browser is started on a file that only the user can read; the file sends it to the
 //! site with a ticket that is good for one visit.
 
-use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -58,20 +56,8 @@ impl BrowserOpening {
 const FILE: &str = "open.html";
 
 fn write_redirect(state: &Path, url: &str) -> std::io::Result<TempDir> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(state)?;
-    let private = Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new()
-        .prefix("serve-")
-        .permissions(private)
-        .tempdir_in(state)?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(folder.path().join(FILE))?;
+    let folder = haft_files::temporary_folder(state, "serve-")?;
+    let mut file = haft_files::create_new(&folder.path().join(FILE))?;
     file.write_all(redirect_page(url).as_bytes())?;
     Ok(folder)
 }

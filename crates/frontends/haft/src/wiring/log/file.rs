@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use haft_files::Durability;
 use haft_types::Timestamp;
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -70,7 +71,8 @@ impl LogFolder {
         let is_named = fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino());
         let is_full = held.len() >= self.largest;
         if is_named && is_full {
-            drop(fs::rename(&path, self.folder.join(full_name(open.day))));
+            let full = self.folder.join(full_name(open.day));
+            drop(haft_files::rename(&path, &full, Durability::Process));
         }
         !is_named || is_full
     }

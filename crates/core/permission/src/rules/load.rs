@@ -1,0 +1,170 @@
+//! Loads rules from configuration and checks them against their examples: a rule alone must decide
+//! what it is said to match, and nothing that it is said not to match.
+
+use std::path::Path;
+
+use haft_tool::{Access, FileUse, Intent, Workspace};
+use haft_types::{Decision, PermissionMode};
+
+use super::{PermissionRules, ReadingCommands};
+use crate::config::{PermissionsConfig, RuleConfig};
+use crate::decide::{Confinement, Permissions};
+use crate::request::{PermissionRequest, ProjectFiles};
+use crate::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, RuleError, WRITE_TOOLS};
+
+/// Rules that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RulesError {
+    /// A rule that cannot be parsed.
+    #[error("permissions: {0}")]
+    Rule(#[from] RuleError),
+    /// A rule that contradicts one of its examples.
+    #[error(
+        "permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})"
+    )]
+    Example {
+        /// The rule.
+        rule: String,
+        /// The rule's decision.
+        decision: Decision,
+        /// `match` or `not match`.
+        must: &'static str,
+        /// The example.
+        example: String,
+        /// The reason of the decision that was made instead.
+        why: String,
+    },
+}
+
+impl PermissionRules {
+    /// Loads the user's rules and checks every example. `home` is what `~` stands for in patterns.
+    pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
+        let reading = if config.reading_commands {
+            ReadingCommands::All
+        } else {
+            ReadingCommands::None
+        };
+        let mut rules = Self {
+            reading,
+            ..Self::default()
+        };
+        for (decision, texts) in [
+            (Decision::Allow, &config.allow),
+            (Decision::Ask, &config.ask),
+            (Decision::Deny, &config.deny),
+        ] {
+            for text in texts {
+                rules.add(decision, PermissionRule::parse(text, home)?);
+            }
+        }
+        for long in &config.rules {
+            rules.add(long.decision, parse_checked(long, home)?);
+        }
+        Ok(rules)
+    }
+
+    /// Adds a project's rules. Those that allow are left out: a project can only tighten.
+    pub fn tightened_by(
+        &self,
+        project: &PermissionsConfig,
+        home: Option<&Path>,
+    ) -> Result<Self, RulesError> {
+        let project = Self::load(project, home)?;
+        let mut rules = self.clone();
+        for (decision, added) in [(Decision::Ask, project.ask), (Decision::Deny, project.deny)] {
+            for rule in added {
+                rules.project.push((decision, rule.to_string()));
+                rules.add(decision, rule);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Parses a rule and compares it with its examples.
+fn parse_checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
+    let rule = PermissionRule::parse(&long.rule, home)?;
+    let expected = long.matches.iter().map(|example| (example, true));
+    let excluded = long.no_match.iter().map(|example| (example, false));
+    for (example, wanted) in expected.chain(excluded) {
+        let found = decides_example(&rule, long.decision, example);
+        if found.decides != wanted {
+            return Err(RulesError::Example {
+                rule: long.rule.clone(),
+                decision: long.decision,
+                must: if wanted { "match" } else { "not match" },
+                example: example.clone(),
+                why: found.why,
+            });
+        }
+    }
+    Ok(rule)
+}
+
+/// The result of trying a rule on an example.
+struct ExampleOutcome {
+    /// True if the rule gives its decision.
+    decides: bool,
+    /// The reason of the decision that was made.
+    why: String,
+}
+
+/// Decides an example, which is a command line, a path or a host, by this rule alone.
+fn decides_example(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
+    // No such folder exists: the result must not depend on the files of this machine.
+    let root = "/nowhere/project";
+    let workspace = Workspace {
+        root: root.into(),
+        extra: Vec::new(),
+        cwd: root.into(),
+        spill: "/nowhere/spill".into(),
+        journal: "/nowhere/journal".into(),
+    };
+    let access = match rule.tool() {
+        tool if READ_TOOLS.contains(&tool) => Access::Read,
+        tool if WRITE_TOOLS.contains(&tool) => Access::Write,
+        tool if HOST_TOOLS.contains(&tool) => Access::Read,
+        _ => Access::Execute,
+    };
+    let intent = match access {
+        Access::Read if HOST_TOOLS.contains(&rule.tool()) => {
+            Intent::Hosts(vec![example.to_owned()])
+        }
+        Access::Read | Access::State => Intent::Files(vec![FileUse::Read(example.to_owned())]),
+        Access::Write => Intent::Files(vec![FileUse::Write(example.to_owned())]),
+        Access::Execute => Intent::Command {
+            line: example.to_owned(),
+            cwd: None,
+        },
+    };
+    let call = PermissionRequest {
+        tool: rule.tool(),
+        access,
+        intent,
+        requires_approval: false,
+        leaves_sandbox: false,
+        project_files: ProjectFiles::Changing,
+    };
+    let mut rules = PermissionRules::default().with(decision, rule.clone());
+    if decision != Decision::Allow
+        && let Ok(everything) = PermissionRule::parse(rule.tool(), None)
+    {
+        // Without the rule, the example would be allowed.
+        rules = rules.with(Decision::Allow, everything);
+    }
+    let permissions = Permissions {
+        mode: PermissionMode::Ask,
+        rules,
+        confinement: Confinement::None,
+    };
+    let verdict = permissions.decide(&call, &workspace);
+    let by_rule = verdict
+        .parts
+        .iter()
+        .any(|part| part.rule.as_deref() == Some(rule.text()) && part.decision == decision)
+        || verdict.rule.as_deref() == Some(rule.text());
+    ExampleOutcome {
+        decides: verdict.decision == decision && by_rule,
+        why: verdict.reason,
+    }
+}

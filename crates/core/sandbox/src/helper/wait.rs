@@ -1,0 +1,84 @@
+//! Waiting for the command's end, shared by the guards and the keeper.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::wire::CommandOutcome;
+
+/// The time between `SIGTERM` and `SIGKILL`.
+pub(super) const GRACE: Duration = Duration::from_millis(500);
+
+/// Replaces standard output and standard error with `/dev/null`: a reader of the command's output
+/// then reaches its end before this process ends.
+pub(super) fn let_go_of_output() {
+    let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
+    let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
+}
+
+/// Waits for the first of these: a report on `link`, the end of haft's side of `control`, the
+/// deadline.
+pub(super) fn wait_for_outcome(
+    control: &mut UnixStream,
+    link: &mut UnixStream,
+    deadline: Option<Instant>,
+) -> CommandOutcome {
+    loop {
+        let mut fds = [for_reading(link), for_reading(control)];
+        match poll_until(&mut fds, deadline) {
+            Ok(PollOutcome::Some) => {}
+            Ok(PollOutcome::Interrupted) => continue,
+            Ok(PollOutcome::Timeout) => return CommandOutcome::TimedOut,
+            Err(_) => return CommandOutcome::Lost,
+        }
+        let [from_keeper, from_haft] = fds.map(|fd| is_ready(&fd));
+        if from_keeper {
+            // A link that closes without a report belongs to a killed keeper.
+            let mut report = [0; CommandOutcome::LENGTH];
+            let heard = link
+                .read_exact(&mut report)
+                .ok()
+                .and_then(|()| CommandOutcome::decode(report));
+            return heard.unwrap_or(CommandOutcome::Lost);
+        }
+        if from_haft {
+            return CommandOutcome::Cancelled;
+        }
+    }
+}
+
+/// The reason why [`poll_until`] returned.
+pub(super) enum PollOutcome {
+    /// At least one descriptor is ready.
+    Some,
+    Timeout,
+    Interrupted,
+}
+
+/// Waits until a descriptor is ready, a signal arrives, or the deadline has passed.
+pub(super) fn poll_until(
+    fds: &mut [PollFd<'_>],
+    deadline: Option<Instant>,
+) -> io::Result<PollOutcome> {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    // A duration that the kernel cannot represent means no deadline.
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    match poll(fds, left.as_ref()) {
+        Ok(0) => Ok(PollOutcome::Timeout),
+        Ok(_) => Ok(PollOutcome::Some),
+        Err(rustix::io::Errno::INTR) => Ok(PollOutcome::Interrupted),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
+    PollFd::new(fd, PollFlags::IN)
+}
+
+/// True if a read would return at once: there is data, or the other side is closed.
+pub(super) fn is_ready(fd: &PollFd<'_>) -> bool {
+    !fd.revents().is_empty()
+}
