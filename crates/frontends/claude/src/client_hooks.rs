@@ -1,34 +1,27 @@
-//! What the program that drives a run does for it: its hooks are called, and its MCP servers are
-//! spoken with, by requests over standard output.
+//! Hooks of the program that drives a run: haft calls them with requests on standard output.
 //!
-//! Invariant: a hook before a call that fails or does not answer keeps the call from running,
-//! unless its owner said otherwise.
-
-#[cfg(feature = "mcp")]
-mod servers;
+//! Invariant: if a hook before a tool call fails or does not answer, the call does not run, unless
+//! the client declared otherwise.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_engine::{Callback, HookContext, HookEvent, HookOutcome, parse_hook_output};
+use haft_agent::{Callback, HookContext, HookEvent, HookOutcome, parse_hook_output};
 use haft_project::hooks::Matcher;
 use haft_types::HookPoint;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::StreamControl;
-use crate::commands::claude::{ClaudeCall, ToolNaming};
-use crate::output::claude::mode_name;
-#[cfg(feature = "mcp")]
-pub(crate) use servers::ClientServers;
+use crate::claude_messages::mode_name;
+use crate::{ClaudeCall, ClaudeError, StreamControl, ToolNaming};
 
-/// How long a hook may take whose owner set no limit.
-const PATIENCE: f64 = 60.0;
-/// The longest limit that is waited for, in seconds.
-const LONGEST: f64 = 24.0 * 3600.0;
+/// Seconds a hook may take if the client sets no limit.
+const DEFAULT_TIMEOUT: f64 = 60.0;
+/// The maximum limit of a hook, in seconds.
+const MAX_TIMEOUT: f64 = 24.0 * 3600.0;
 
-/// Hooks for the same subjects, as a client declares them.
+/// A group of hooks with one matcher, as a client declares it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HookDeclaration {
@@ -41,20 +34,23 @@ struct HookDeclaration {
     on_failure: Option<String>,
 }
 
-/// The hooks that `initialize` declares. Points haft does not have are never reached; a matcher
-/// that cannot be read is the error.
-pub(crate) fn hooks_of(
+/// Returns the hooks that a client's `initialize` request declares. Hook points that haft does not
+/// have are ignored; an invalid declaration or matcher is an error.
+pub fn client_hooks(
     declared: &Value,
     naming: ToolNaming,
     control: &Arc<StreamControl>,
-) -> Result<Vec<Arc<dyn Callback>>, String> {
+) -> Result<Vec<Arc<dyn Callback>>, ClaudeError> {
     let mut hooks: Vec<Arc<dyn Callback>> = Vec::new();
     for (name, groups) in declared.as_object().into_iter().flatten() {
         let Some(point) = HookPoint::by_name(name) else {
             continue;
         };
-        let groups: Vec<HookDeclaration> = Deserialize::deserialize(groups)
-            .map_err(|error| format!("the hooks of {name} cannot be read: {error}"))?;
+        let groups: Vec<HookDeclaration> =
+            Deserialize::deserialize(groups).map_err(|error| ClaudeError::Hooks {
+                point: name.clone(),
+                error,
+            })?;
         for HookDeclaration {
             matcher,
             hook_callback_ids,
@@ -62,11 +58,12 @@ pub(crate) fn hooks_of(
             on_failure,
         } in groups
         {
-            let matcher = Matcher::new(matcher.as_deref().unwrap_or_default())?;
+            let matcher = Matcher::new(matcher.as_deref().unwrap_or_default())
+                .map_err(ClaudeError::Matcher)?;
             let seconds = timeout
                 .filter(|seconds| *seconds > 0.0)
-                .unwrap_or(PATIENCE)
-                .min(LONGEST);
+                .unwrap_or(DEFAULT_TIMEOUT)
+                .min(MAX_TIMEOUT);
             hooks.extend(hook_callback_ids.into_iter().map(|id| {
                 Arc::new(ClientHook {
                     id,
@@ -83,8 +80,8 @@ pub(crate) fn hooks_of(
     Ok(hooks)
 }
 
-/// Whether a hook that fails at this point keeps what is about to happen from happening: a call
-/// unless its owner said otherwise, a prompt if they said so.
+/// Returns whether a hook that fails at `point` blocks: a tool call unless the client declared
+/// otherwise, a prompt only if the client declared so.
 fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
     match on_failure {
         Some("continue") => false,
@@ -93,13 +90,13 @@ fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
     }
 }
 
-/// A function of the client that is called at a point.
+/// A function of the client that is called at one hook point.
 struct ClientHook {
     id: String,
     point: HookPoint,
     matcher: Matcher,
     limit: Duration,
-    /// Whether nothing happens where it failed.
+    /// True if the call or the prompt is blocked when this hook fails.
     blocks: bool,
     naming: ToolNaming,
     control: Arc<StreamControl>,
@@ -130,7 +127,7 @@ impl Callback for ClientHook {
         };
         let outcome = answer.and_then(|answer| parse_hook_output(self.point, &answer.to_string()));
         match outcome {
-            Ok(outcome) => Ok(self.meant(outcome, context.event, shown.as_ref())),
+            Ok(outcome) => Ok(self.translated(outcome, context.event, shown.as_ref())),
             Err(why) if self.blocks => Ok(HookOutcome {
                 block: Some(format!("it failed: {why}")),
                 ..HookOutcome::default()
@@ -141,7 +138,7 @@ impl Callback for ClientHook {
 }
 
 impl ClientHook {
-    /// What the hook reads, and the call in it as it is shown.
+    /// Returns the input of the hook, and the call as the input shows it.
     fn input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
             "session_id": context.conversation_id,
@@ -164,8 +161,8 @@ impl ClientHook {
         (input, call)
     }
 
-    /// The reaction with the arguments of haft's tool.
-    fn meant(
+    /// Translates the arguments in a hook's outcome back to those of haft's tool.
+    fn translated(
         &self,
         mut outcome: HookOutcome,
         event: &HookEvent,

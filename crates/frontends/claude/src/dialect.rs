@@ -1,29 +1,28 @@
-//! What lines mean: in haft's own shape, or in that of another program.
+//! The meaning of input lines: in haft's own format, or in Claude Code's.
 
-use haft_engine::{Approval, ApprovalReply};
+use haft_agent::{Approval, ApprovalReply};
 use haft_types::{Filled, Form, Image};
 use serde_json::Value;
 
-use super::claude;
-use super::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
-use crate::commands::claude::ClaudeCall;
+use crate::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
+use crate::{ClaudeCall, claude_lines};
 
-/// In whose shape lines are.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// haft's own.
     Haft,
     /// Claude Code's.
     Claude,
 }
 
-/// What a user says, with the images that go with it.
+/// A prompt of the user, with its images.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct UserPrompt {
+pub struct UserPrompt {
     /// The text.
-    pub(crate) text: String,
+    pub text: String,
     /// The images.
-    pub(crate) images: Vec<Image>,
+    pub images: Vec<Image>,
 }
 
 impl<T: Into<String>> From<T> for UserPrompt {
@@ -35,84 +34,84 @@ impl<T: Into<String>> From<T> for UserPrompt {
     }
 }
 
-/// What a line of the input is for.
+/// The meaning of an input line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum StreamInput {
+pub(crate) enum StreamInput {
     /// A prompt of the user.
     Prompt(UserPrompt),
     /// A prompt of the user to a sub-agent.
     ToAgent {
-        /// Its name.
+        /// The name of the sub-agent.
         agent: String,
-        /// The words to search for.
+        /// The text.
         text: String,
     },
-    /// The running turn is to end.
+    /// Ends the running turn.
     Interrupt {
-        /// The id to acknowledge, where the sender waits for that.
+        /// The acknowledgment, if the client waits for one.
         heard: Option<Value>,
     },
-    /// Somebody answers what was asked.
+    /// An answer to an approval request.
     Answer {
-        /// The id of the question.
+        /// The id of the request.
         id: String,
         /// The answer.
         answer: ApprovalReply,
     },
-    /// Somebody has filled in a form, or not.
+    /// An answer to a form.
     Filled {
         /// The id of the form.
         id: String,
-        /// What came of it.
+        /// The values, or the refusal.
         filled: Filled,
     },
-    /// Somebody says who they are and what they bring: hooks, servers, agents.
+    /// The client declares its hooks, MCP servers and agents.
     Initialize {
         /// The id to answer.
         id: String,
-        /// What they say.
+        /// The request.
         request: Value,
     },
-    /// Another model is to be asked from the next turn on.
+    /// Changes the model from the next turn on.
     UseModel {
         /// The id to answer.
         id: String,
-        /// The model; the first one when absent.
+        /// The model; the run's first model when absent.
         model: Option<String>,
     },
-    /// Another permission mode is to hold.
+    /// Changes the permission mode.
     UseMode {
         /// The id to answer.
         id: String,
-        /// Its name.
+        /// The name of the mode.
         mode: String,
     },
-    /// Nothing is to be done but to say this.
+    /// A line to send back, with no other effect.
     Reply(Value),
-    /// Nothing is to be done.
+    /// No effect.
     Nothing,
 }
 
 impl Dialect {
-    /// Reads a line; the error is for its writer.
-    pub(super) fn read(self, line: &str) -> Result<StreamInput, String> {
+    /// Parses a line; the error is for the client.
+    pub(crate) fn read(self, line: &str) -> Result<StreamInput, String> {
         match self {
             Self::Haft => read(line),
-            Self::Claude => claude::read(line),
+            Self::Claude => claude_lines::read(line),
         }
     }
 
-    /// The id and the content of a line that answers a request of ours; none where that has a line
-    /// of its own.
-    pub(super) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
+    /// Returns the id and the content of a line that answers one of haft's requests. haft's own
+    /// format has no such line.
+    pub(crate) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
         match self {
             Self::Haft => None,
-            Self::Claude => claude::response(line),
+            Self::Claude => claude_lines::response(line),
         }
     }
 
-    /// The line that asks.
-    pub(super) fn ask(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+    /// Returns the line that requests an approval.
+    pub(crate) fn ask(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
                 id: id.to_owned(),
@@ -123,12 +122,12 @@ impl Dialect {
                 reason: approval.reason.clone(),
                 remember: approval.remember.clone(),
             }),
-            Self::Claude => claude::ask(id, approval, call),
+            Self::Claude => claude_lines::ask(id, approval, call),
         }
     }
 
-    /// The line that asks to fill in a form; none in a shape that has no forms.
-    pub(super) fn form(self, id: &str, form: &Form) -> Option<Value> {
+    /// Returns the line that sends a form, or `None` in a format without forms.
+    pub(crate) fn form(self, id: &str, form: &Form) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::FormRequest {
                 id: id.to_owned(),
@@ -140,16 +139,17 @@ impl Dialect {
         }
     }
 
-    /// The line that takes a question back, where there is one.
-    pub(super) fn take_back(self, id: &str) -> Option<Value> {
+    /// Returns the line that withdraws a request, or `None` in a format without one.
+    pub(crate) fn take_back(self, id: &str) -> Option<Value> {
         match self {
             Self::Haft => None,
-            Self::Claude => Some(claude::take_back(id)),
+            Self::Claude => Some(claude_lines::take_back(id)),
         }
     }
 
-    /// The line that says that a message joined the turn; none in a shape that has no such line.
-    pub(crate) fn joined(self, text: &str) -> Option<Value> {
+    /// Returns the line that reports that a message joined the turn, or `None` in a format without
+    /// one.
+    pub fn joined(self, text: &str) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::InputJoined {
                 text: text.to_owned(),
@@ -158,11 +158,11 @@ impl Dialect {
         }
     }
 
-    /// The line that reports a line that could not be read.
-    pub(super) fn unreadable(self, message: String) -> Value {
+    /// Returns the line that reports an unreadable input line.
+    pub(crate) fn unreadable(self, message: String) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::InputError { message }),
-            Self::Claude => claude::unreadable(&message),
+            Self::Claude => claude_lines::unreadable(&message),
         }
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_our_own_shape() {
+    fn read_parses_haft_lines() {
         let read = |line: &str| Dialect::Haft.read(line);
         assert_eq!(
             read(r#"{"type":"user","text":"hi"}"#),

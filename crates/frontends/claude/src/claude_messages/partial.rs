@@ -1,15 +1,15 @@
-//! The text of a reply while it arrives, as events of a stream of blocks.
+//! Sends a reply while it arrives, as Anthropic's stream of content blocks.
 
 use haft_types::{CallPhase, EventBody};
 use serde_json::{Value, json};
 
-use crate::commands::claude::ToolNaming;
+use crate::ToolNaming;
 
-/// A reply that is printed in pieces.
+/// The state of a reply that is sent in pieces.
 #[derive(Debug, Default)]
 pub(super) struct PartialReply {
     begun: bool,
-    /// How many blocks were opened.
+    /// The number of blocks that were opened.
     blocks: usize,
     open: Option<PartialBlock>,
     calls: bool,
@@ -23,7 +23,7 @@ enum PartialBlock {
 }
 
 impl PartialReply {
-    /// The stream's events that an event of ours makes.
+    /// Returns the stream events for an event of haft's.
     pub(super) fn take(&mut self, body: &EventBody, model: &str, naming: ToolNaming) -> Vec<Value> {
         let mut told = Vec::new();
         match body {
@@ -52,7 +52,7 @@ impl PartialReply {
                 self.enter(PartialBlock::Call(id.clone()), &empty, model, &mut told);
                 self.calls = true;
             }
-            // Pieces of a call that another one has overtaken are in the whole message.
+            // If another call has started since, the complete message contains the rest.
             EventBody::ToolCall {
                 id,
                 phase: CallPhase::Arguments,
@@ -72,14 +72,14 @@ impl PartialReply {
                 told.push(json!({"type": "message_stop"}));
                 *self = Self::default();
             }
-            // What was begun will not be ended.
+            // The rest of this reply will not arrive.
             EventBody::Retry { .. } | EventBody::Result(_) => *self = Self::default(),
             _ => {}
         }
         told
     }
 
-    /// Makes this kind of block the open one.
+    /// Opens a block of this kind unless it is open, and closes the one before.
     fn enter(&mut self, kind: PartialBlock, empty: &Value, model: &str, told: &mut Vec<Value>) {
         if self.open.as_ref() == Some(&kind) {
             return;

@@ -1,5 +1,4 @@
-//! MCP servers that live in the program that drives the run: every message to them is a request to
-//! that program.
+//! MCP servers that run inside the client: every message to them is a request to the client.
 
 use std::sync::Arc;
 
@@ -8,15 +7,22 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::stream::StreamControl;
+use crate::StreamControl;
 
-/// How much may be on its way at once.
+/// Bytes that may be in transit at once.
 const BUFFER: usize = 64 * 1024;
-/// What JSON-RPC calls a fault within the server.
-const INTERNAL: i32 = -32603;
+/// JSON-RPC's code of an internal error.
+const INTERNAL_ERROR: i32 = -32603;
 
-/// Speaks with the servers of the client.
-pub(crate) struct ClientServers(pub(crate) Arc<StreamControl>);
+/// Connects to MCP servers of the client.
+pub struct ClientServers(Arc<StreamControl>);
+
+impl ClientServers {
+    /// Uses `control` to reach the client.
+    pub fn new(control: Arc<StreamControl>) -> Self {
+        Self(control)
+    }
+}
 
 impl ServerLink for ClientServers {
     fn connect(&self, server: &str) -> DuplexStream {
@@ -26,7 +32,7 @@ impl ServerLink for ClientServers {
     }
 }
 
-/// Carries messages, one a line, until whoever sends them is gone.
+/// Forwards messages, one per line, until the sender closes the pipe.
 async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) {
     let (read, mut write) = tokio::io::split(pipe);
     let (answers, mut ready) = unbounded_channel::<Value>();
@@ -52,7 +58,7 @@ async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) 
         let id = message.get("id").cloned();
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
         let Some(id) = id else {
-            // What follows a notification may count on it.
+            // Later messages may depend on a notification, so wait for it.
             drop(control.call(&request, None).await);
             continue;
         };
@@ -62,7 +68,7 @@ async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) 
                     .filter(Value::is_object)
                     .ok_or_else(|| "the client gave no answer of the server".to_owned())
             });
-            let failed = |why: String| json!({"jsonrpc": "2.0", "id": id, "error": {"code": INTERNAL, "message": why}});
+            let failed = |why: String| json!({"jsonrpc": "2.0", "id": id, "error": {"code": INTERNAL_ERROR, "message": why}});
             drop(answers.send(answer.unwrap_or_else(failed)));
         });
     }

@@ -94,7 +94,7 @@ fn a_reply_is_one_message_once_it_is_whole() {
             call(CallPhase::Finished),
             usage(),
         ],
-        PartialMessages::Withhold,
+        PartialMessages::Omit,
     );
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert_eq!(
@@ -122,7 +122,7 @@ fn words_of_a_failed_reply_are_in_no_message() {
     };
     let lines = told(
         vec![text("half a"), retry, text("Whole."), usage()],
-        PartialMessages::Withhold,
+        PartialMessages::Omit,
     );
     assert_eq!(
         lines[1]["message"]["content"],
@@ -150,7 +150,7 @@ fn a_denied_call_is_listed_in_the_result_of_its_turn_only() {
             result(Outcome::Waiting, "denied"),
             result(Outcome::Completed, "answered"),
         ],
-        PartialMessages::Withhold,
+        PartialMessages::Omit,
     );
     assert_eq!(lines[1]["message"]["content"][0]["is_error"], json!(true));
     let denial = json!([{"tool_name": "read_file", "tool_use_id": "t1", "tool_input": {"a": 1}}]);
@@ -196,7 +196,7 @@ fn every_outcome_has_a_word() {
         ),
     ];
     for (outcome, code, subtype, failed) in words {
-        let lines = told(vec![result(outcome, code)], PartialMessages::Withhold);
+        let lines = told(vec![result(outcome, code)], PartialMessages::Omit);
         assert_eq!(
             (&lines[0]["subtype"], &lines[0]["is_error"]),
             (&json!(subtype), &json!(failed)),
@@ -215,7 +215,7 @@ fn pieces_open_and_close_their_blocks() {
         call(CallPhase::Finished),
         usage(),
     ];
-    let lines = told(arriving, PartialMessages::Tell);
+    let lines = told(arriving, PartialMessages::Send);
     let kinds: Vec<_> = lines
         .iter()
         .map(|line| line["event"]["type"].as_str().unwrap_or("assistant"))

@@ -1,15 +1,14 @@
-//! Tools and their arguments as Claude Code names them, and back.
+//! Translates tools and their arguments to Claude Code's names, and back.
 //!
-//! A program that was written for Claude Code decides by these names what may happen. Invariant:
-//! what it is shown names the same call whichever way the model wrote it: paths are absolute, and a
-//! tool of an MCP server has the name `mcp__server__tool`. What haft has no other name for keeps
-//! its own.
+//! Programs written for Claude Code decide by these names which calls they allow. Invariant: a call
+//! is shown in one form, however the model wrote it: paths are absolute, and a tool of an MCP server
+//! is named `mcp__server__tool`. Tools and arguments without another name keep haft's.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// haft's name, Claude Code's, and the arguments that have another name there.
+/// haft's name of a tool, Claude Code's, and the arguments Claude Code names differently.
 type ToolNames = (
     &'static str,
     &'static str,
@@ -48,12 +47,12 @@ const NAMES: [ToolNames; 13] = [
     ("run_named_subagents", "Task", &[]),
 ];
 
-/// Calls tools of servers.
+/// The tool that calls tools of MCP servers.
 const USE_MCP_TOOL: &str = "use_mcp_tool";
 
-/// In whose names tools are spoken of.
+/// The names that a client knows tools by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ToolNaming {
+pub enum ToolNaming {
     /// haft's own.
     #[default]
     Haft,
@@ -61,18 +60,18 @@ pub(crate) enum ToolNaming {
     Claude,
 }
 
-/// A call by the names of whoever reads of it.
+/// A call in the names its reader knows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ClaudeCall {
+pub struct ClaudeCall {
     /// The tool.
-    pub(crate) name: String,
+    pub name: String,
     /// The arguments.
-    pub(crate) input: Value,
+    pub input: Value,
 }
 
 impl ToolNaming {
-    /// The name of a tool.
-    pub(crate) fn tool(self, own: &str) -> &str {
+    /// Returns the name of haft's tool `own`.
+    pub fn tool(self, own: &str) -> &str {
         match self {
             Self::Haft => own,
             Self::Claude => NAMES
@@ -82,15 +81,15 @@ impl ToolNaming {
         }
     }
 
-    /// Whether there is a tool of this name.
-    pub(crate) fn is_known(self, name: &str) -> bool {
+    /// Returns whether a tool of this name exists.
+    pub fn is_known(self, name: &str) -> bool {
         NAMES
             .iter()
             .any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
     }
 
-    /// A call of a tool in this folder.
-    pub(crate) fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
+    /// Translates a call of haft's tool `own`; relative paths start at `cwd`.
+    pub fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
         let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
             return ClaudeCall {
                 name: own.to_owned(),
@@ -105,7 +104,7 @@ impl ToolNaming {
             let key = renamed(own, key).unwrap_or(key);
             let value = match (key, value) {
                 ("file_path", Value::String(path)) => absolute(cwd, path).into(),
-                // Seconds here, milliseconds there.
+                // haft counts seconds, Claude Code milliseconds.
                 ("timeout", Value::Number(seconds)) if own == "execute_command" => {
                     seconds.as_u64().map_or_else(
                         || value.clone(),
@@ -122,15 +121,10 @@ impl ToolNaming {
         }
     }
 
-    /// The arguments of haft's tool that somebody means who was shown `shown` for `arguments` and
-    /// gives back `changed`. What they left alone is as it was.
-    pub(crate) fn arguments(
-        self,
-        own: &str,
-        arguments: &Value,
-        shown: &Value,
-        changed: &Value,
-    ) -> Value {
+    /// Translates the arguments a client returned back to those of haft's tool `own`. The client
+    /// was shown `shown` for `arguments` and returned `changed`; arguments it left alone keep the
+    /// value the model wrote.
+    pub fn arguments(self, own: &str, arguments: &Value, shown: &Value, changed: &Value) -> Value {
         let (Self::Claude, Value::Object(before), Value::Object(fields)) =
             (self, arguments, changed)
         else {
@@ -157,7 +151,7 @@ impl ToolNaming {
             };
             back.insert(name.to_owned(), value);
         }
-        // What is required here and unknown there.
+        // haft requires this argument, and Claude Code does not know it.
         if let Some(kept) = before.get("requires_approval") {
             back.entry("requires_approval")
                 .or_insert_with(|| kept.clone());
@@ -205,8 +199,8 @@ fn own_name(own: &str, key: &str) -> Option<&'static str> {
         .map(|(from, _)| *from)
 }
 
-/// The path from the root, without steps up and down. Links are not followed: the text is what
-/// somebody compares.
+/// Returns the absolute path without `.` and `..`. Links are not followed, because clients compare
+/// the text.
 fn absolute(cwd: &Path, path: &str) -> String {
     let mut all = PathBuf::new();
     for part in cwd.join(path).components() {
@@ -232,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_the_names_programs_decide_by() {
+    fn call_uses_claude_names_and_absolute_paths() {
         for (own, arguments, name, input) in [
             (
                 "write_to_file",
@@ -287,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_meant_for_the_same_tool() {
+    fn arguments_translates_changed_input_back() {
         let back = |own: &str, arguments: &Value, change: &dyn Fn(&mut Value)| {
             let shown = ToolNaming::Claude
                 .call(own, arguments, Path::new("/p"))
@@ -308,7 +302,7 @@ mod tests {
         assert_eq!(
             kept,
             json!({"path": "a", "content": "y"}),
-            "what was left alone is as the model wrote it"
+            "an argument that was left alone is as the model wrote it"
         );
         let run = json!({"command": "ls", "requires_approval": false, "timeout": 3});
         let faster = back("execute_command", &run, &|input| {

@@ -1,9 +1,9 @@
-//! The command line of Claude Code as one of haft's: what haft has under the same name is passed
-//! on, the rest is kept as [`ClaudeOptions`].
+//! Translates Claude Code's command line into haft's: flags that haft has under the same name are
+//! passed on, the others become [`ClaudeOptions`].
 //!
-//! Names are taken in both spellings (`--allowedTools`, `--allowed-tools`). Invariant: a flag that
-//! would narrow what may happen, or say which messages are sent, is obeyed or refused; only flags
-//! that lose nothing are left out, each with a notice.
+//! Both spellings of a name are accepted (`--allowedTools`, `--allowed-tools`). Invariant: a flag
+//! that narrows what a run may do, or selects the messages it sends, is obeyed or refused; only
+//! flags that are safe to ignore are ignored, each with a notice.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::slice::Iter;
 
-use super::ClaudeOptions;
+use crate::{CLAUDE_CODE_VERSION, ClaudeNotice, ClaudeOptions};
 
 /// Flags without a value that haft has under the same name.
 const SWITCHES: [&str; 5] = [
@@ -36,7 +36,7 @@ const VALUES: [&str; 10] = [
     "json-schema",
     "agent",
 ];
-/// Flags without a value that can be left out.
+/// Flags without a value that haft ignores.
 const IDLE_SWITCHES: [&str; 8] = [
     "chrome",
     "debug-to-stderr",
@@ -47,7 +47,7 @@ const IDLE_SWITCHES: [&str; 8] = [
     "no-session-persistence",
     "replay-user-messages",
 ];
-/// Flags with a value that can be left out.
+/// Flags with a value that haft ignores.
 const IDLE_VALUES: [&str; 9] = [
     "effort",
     "thinking",
@@ -59,8 +59,8 @@ const IDLE_VALUES: [&str; 9] = [
     "name",
     "prompt-suggestions",
 ];
-/// Flags that change what is sent or kept in ways haft cannot: without them the run would be
-/// another one.
+/// Flags that change what is sent or stored in ways haft does not support. A run that ignored them
+/// would be a different run.
 const REFUSED: [&str; 5] = [
     "resume-session-at",
     "resume-drops-turn",
@@ -69,22 +69,23 @@ const REFUSED: [&str; 5] = [
     "append-system-prompt-file",
 ];
 
-/// A command line that was read as Claude Code's.
+/// A command line that was parsed as Claude Code's.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ClaudeCommandLine {
-    /// It cannot be obeyed, and why.
+pub enum ClaudeCommandLine {
+    /// haft does not support this flag, and can't ignore it.
     Refused(String),
-    /// haft's own arguments, and what there are none for.
+    /// haft's own arguments, and the options haft has no arguments for.
     Lowered {
-        /// With the program's name.
+        /// The arguments, starting with the program's name.
         args: Vec<OsString>,
-        /// The rest.
+        /// The options haft has no arguments for.
         options: Box<ClaudeOptions>,
     },
 }
 
-/// What programs read that look for the version of Claude Code before they use it.
-pub(crate) fn version(args: &[OsString]) -> Option<String> {
+/// Returns the version line for programs that check Claude Code's version before they use it, or
+/// `None` if `args` doesn't ask for it under the name `claude`.
+pub fn version(args: &[OsString]) -> Option<String> {
     let (program, rest) = args.split_first()?;
     let is_wanted = is_claude(program)
         && rest
@@ -93,7 +94,7 @@ pub(crate) fn version(args: &[OsString]) -> Option<String> {
     is_wanted.then(|| {
         format!(
             "{} (haft {} as Claude Code)\n",
-            super::VERSION,
+            CLAUDE_CODE_VERSION,
             env!("CARGO_PKG_VERSION")
         )
     })
@@ -105,9 +106,9 @@ fn is_claude(program: &OsStr) -> bool {
         .is_some_and(|name| name == "claude")
 }
 
-/// Reads the arguments of this process as Claude Code's, if they are meant so; `own` are the
-/// arguments of haft.
-pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
+/// Translates the arguments of this process if they are meant for Claude Code; `own` is haft's
+/// command line.
+pub fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
     let as_claude = is_claude(program);
     let asked = rest.iter().any(|arg| arg == "--compat=claude")
@@ -119,7 +120,7 @@ pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeComm
         .and_then(|first| own.find_subcommand(first))
         .map(clap::Command::get_name);
     match command {
-        // Whoever types `claude mcp list` means the command of haft.
+        // `claude mcp list` is haft's own command.
         Some(name) if name != "run" || !asked => return None,
         _ if !as_claude && !asked => return None,
         _ => {}
@@ -136,32 +137,32 @@ pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeComm
         lowered: Lowered::default(),
     };
     reader.read();
-    // Who calls the command `run` knows haft, and its names of tools.
+    // A caller of `haft run` expects haft's tool names.
     reader.lowered.options.renames_tools = command.is_none();
     Some(reader.lowered.finish(program, as_claude))
 }
 
-/// What was read so far.
+/// The translation of the arguments read so far.
 #[derive(Default)]
 struct Lowered {
     args: Vec<OsString>,
     prompt: Vec<OsString>,
     options: ClaudeOptions,
     refused: Option<String>,
-    /// Whether the run prints and ends, whatever it is called with.
+    /// True for a run that prints its result and exits, even at a terminal.
     headless: bool,
 }
 
 impl Lowered {
     fn finish(mut self, program: &OsStr, as_claude: bool) -> ClaudeCommandLine {
-        if let Some(why) = self.refused {
-            return ClaudeCommandLine::Refused(why);
+        if let Some(flag) = self.refused {
+            return ClaudeCommandLine::Refused(flag);
         }
         let mut args = vec![program.to_owned()];
         if self.headless || !as_claude {
             args.extend(["run", "--compat", "claude"].map(OsString::from));
         } else {
-            // At a terminal there is nobody who reads messages.
+            // At a terminal no program reads messages.
             self.args.retain(|arg| arg != "--include-partial-messages");
         }
         args.append(&mut self.args);
@@ -179,7 +180,7 @@ impl Lowered {
 struct ArgumentReader<'a> {
     rest: Peekable<Iter<'a, OsString>>,
     own: &'a clap::Command,
-    /// Whether messages come over standard input.
+    /// True if messages arrive on standard input.
     driven: bool,
     lowered: Lowered,
 }
@@ -272,7 +273,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// Flags that are treated alike.
+    /// Handles the flags of the tables above.
     fn further_flag(&mut self, name: &str, inline: Option<&str>) {
         if name == "allow-dangerously-skip-permissions" {
             self.lowered.options.bypass_allowed = true;
@@ -283,12 +284,11 @@ impl ArgumentReader<'_> {
             self.lowered.headless |= ["output-format", "input-format"].contains(&name);
             self.pass(&format!("--{name}"), &value);
         } else if REFUSED.contains(&name) {
-            let why = text!("claude-refused", flag = format!("--{name}"));
-            self.lowered.refused.get_or_insert(why);
+            self.lowered.refused.get_or_insert(format!("--{name}"));
         } else if IDLE_SWITCHES.contains(&name) {
             self.leave_out(&format!("--{name}"));
         } else if name == "betas" {
-            // It takes several, none of which is a prompt.
+            // It takes several values, and none of them is the prompt.
             drop(self.values(inline));
             self.leave_out("--betas");
         } else if IDLE_VALUES.contains(&name) {
@@ -299,7 +299,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// A flag of haft's, or one nobody knows.
+    /// Handles one of haft's own flags, or an unknown one.
     fn own_flag(&mut self, flag: &str, inline: Option<&str>) {
         let run = self.own.find_subcommand("run").unwrap_or(self.own);
         let is_meant = |arg: &&clap::Arg| match flag.strip_prefix("--") {
@@ -308,7 +308,7 @@ impl ArgumentReader<'_> {
                 .get_short()
                 .is_some_and(|short| flag == format!("-{short}")),
         };
-        // Only these two are haft's own beside those of a run.
+        // The flags haft has in addition to those of `run`.
         let help = ["-h", "--help", "-V"].contains(&flag);
         match run.get_arguments().find(is_meant) {
             Some(known) if known.get_action().takes_values() => {
@@ -318,8 +318,7 @@ impl ArgumentReader<'_> {
             Some(_) => self.lowered.args.push(flag.into()),
             None if help => self.lowered.args.push(flag.into()),
             None => {
-                // Where messages come over standard input, there is no prompt that could be taken
-                // for a value.
+                // If messages arrive on standard input, the next argument can't be the prompt.
                 if self.driven && inline.is_none() {
                     drop(self.following());
                 }
@@ -336,10 +335,10 @@ impl ArgumentReader<'_> {
         self.lowered
             .options
             .notices
-            .push(text!("claude-ignored", flag));
+            .push(ClaudeNotice::IgnoredFlag(flag.to_owned()));
     }
 
-    /// `-r` alone lets a person choose.
+    /// `-r` without a value lets the user choose.
     fn resume(&mut self, inline: Option<&str>) {
         let value = match inline {
             Some(value) => Some(value.to_owned()),
@@ -354,7 +353,7 @@ impl ArgumentReader<'_> {
     fn permission_mode(&mut self, inline: Option<&str>) {
         let mode = self.value(inline).unwrap_or_default();
         match mode.as_str() {
-            // What nothing allows is denied, and nobody is asked.
+            // A call that no rule allows is denied without asking.
             "dontAsk" => {
                 self.lowered.options.never_asks = true;
                 self.pass("--permission-mode", "ask");
@@ -375,12 +374,12 @@ impl ArgumentReader<'_> {
                 self.lowered
                     .options
                     .notices
-                    .push(text!("claude-prompt-tool", tool));
+                    .push(ClaudeNotice::PromptTool(tool.to_owned()));
             }
         }
     }
 
-    /// The value of a flag that must have one.
+    /// Returns the value of a flag that requires one.
     fn value(&mut self, inline: Option<&str>) -> Option<String> {
         match inline {
             Some(value) => Some(value.to_owned()),
@@ -391,18 +390,18 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// The values of a flag that takes several: up to the next flag.
+    /// Returns the values of a flag that takes several: everything up to the next flag.
     fn values(&mut self, inline: Option<&str>) -> Vec<String> {
         if let Some(value) = inline {
             return vec![value.to_owned()];
         }
-        // The first one is a value whatever it looks like.
+        // The first argument is a value even if it looks like a flag.
         let mut all: Vec<String> = self.value(None).into_iter().collect();
         all.extend(std::iter::from_fn(|| self.following()));
         all
     }
 
-    /// The next argument, unless it is a flag.
+    /// Returns the next argument unless it is a flag.
     fn following(&mut self) -> Option<String> {
         let next = self
             .rest
@@ -411,7 +410,7 @@ impl ArgumentReader<'_> {
     }
 }
 
-/// `allowedTools` as `allowed-tools`; what is written so already stays.
+/// Converts `allowedTools` to `allowed-tools`, and leaves names in that form alone.
 fn kebab(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for c in name.chars() {
@@ -423,7 +422,7 @@ fn kebab(name: &str) -> String {
     text
 }
 
-/// The rules in a text: between them are commas and blanks, as long as those are in no parentheses.
+/// Splits rules at commas and blanks outside parentheses.
 fn split_rules(text: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let parts = text.split(|c: char| {

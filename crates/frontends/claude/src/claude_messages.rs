@@ -1,8 +1,8 @@
-//! Events as messages of the shape that Claude Code's public SDK reads (`--compat claude`).
+//! Turns events into the messages that Claude Code's public SDKs read (`--compat claude`).
 //!
-//! Invariant: every line has one of the types that shape knows (`system`, `assistant`, `user`,
-//! `result`, `stream_event`); what it has no name for is left out. A reply becomes a message only
-//! when it is whole: its text while it arrives is `stream_event`s.
+//! Invariant: every line has one of the types these SDKs know (`system`, `assistant`, `user`,
+//! `result`, `stream_event`); events without a counterpart are left out. A reply becomes a message
+//! only when it is complete: while it arrives, its text is sent as `stream_event`s.
 
 mod partial;
 #[cfg(test)]
@@ -18,49 +18,51 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
-use crate::commands::claude::{ClaudeCall, ToolNaming};
+use crate::{CLAUDE_CODE_VERSION, ClaudeCall, ToolNaming};
 use partial::PartialReply;
 
-/// What the first message says of a session, in addition to its event.
+/// The contents of the first message, in addition to those of its event.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Introduction {
+pub struct Introduction {
     /// The tools offered.
-    pub(crate) tools: Vec<String>,
-    /// How much may happen without asking.
-    pub(crate) mode: PermissionMode,
-    /// By which names tools are known.
-    pub(crate) naming: ToolNaming,
+    pub tools: Vec<String>,
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// The names the client knows tools by.
+    pub naming: ToolNaming,
     /// The slash commands.
-    pub(crate) commands: Vec<String>,
-    /// The agents that can be started.
-    pub(crate) agents: Vec<String>,
+    pub commands: Vec<String>,
+    /// The sub-agents that can be started.
+    pub agents: Vec<String>,
     /// The skills.
-    pub(crate) skills: Vec<String>,
-    /// The MCP servers that the client brings, and whether they answered.
-    pub(crate) servers: Vec<(String, bool)>,
+    pub skills: Vec<String>,
+    /// The MCP servers of the command line, and whether each is connected.
+    pub servers: Vec<(String, bool)>,
 }
 
-/// Whether text is printed while it arrives.
+/// Whether the text of a reply is sent while it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PartialMessages {
-    Tell,
-    Withhold,
+pub enum PartialMessages {
+    /// Send it, as `stream_event`s.
+    Send,
+    /// Send complete messages only.
+    Omit,
 }
 
-/// Makes messages of events.
-pub(crate) struct ClaudeMessages {
+/// Turns events into messages.
+pub struct ClaudeMessages {
     ids: Box<dyn IdSource>,
     introduction: Introduction,
     session: String,
     model: String,
-    /// Where relative paths of calls begin.
+    /// The folder that relative paths of calls start at.
     cwd: PathBuf,
     /// The reply that is arriving.
     draft: Vec<ReplyBlock>,
     partial: Option<PartialReply>,
     calls: HashMap<String, ToolUse>,
     denials: Vec<Value>,
-    /// Tokens of the request that was sent last, and when.
+    /// Tokens of the last request, and the time it was sent.
     window: u64,
     asked: Option<Instant>,
     api_time: Duration,
@@ -86,7 +88,7 @@ impl ReplyBlock {
     fn json(&self) -> Value {
         match self {
             Self::Text(text) => json!({"type": "text", "text": text}),
-            // Signatures belong to the provider, and events do not show them.
+            // Events do not contain the provider's signatures.
             Self::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
             Self::Call(ToolUse { id, name, input }) => {
                 json!({"type": "tool_use", "id": id, "name": name, "input": input})
@@ -96,14 +98,15 @@ impl ReplyBlock {
 }
 
 impl ClaudeMessages {
-    pub(crate) fn new(
+    /// Creates the translation of one session's events.
+    pub fn new(
         ids: Box<dyn IdSource>,
         introduction: Introduction,
-        pieces: PartialMessages,
+        partial: PartialMessages,
     ) -> Self {
-        let partial = match pieces {
-            PartialMessages::Tell => Some(PartialReply::default()),
-            PartialMessages::Withhold => None,
+        let partial = match partial {
+            PartialMessages::Send => Some(PartialReply::default()),
+            PartialMessages::Omit => None,
         };
         Self {
             ids,
@@ -121,9 +124,9 @@ impl ClaudeMessages {
         }
     }
 
-    /// The messages an event makes, in order; most make none.
-    pub(crate) fn take(&mut self, event: &Event) -> Vec<Value> {
-        // What a sub-agent did is in the result of the call that started it.
+    /// Returns the messages for an event, in order; most events have none.
+    pub fn take(&mut self, event: &Event) -> Vec<Value> {
+        // The result of the call that started a sub-agent contains its work.
         if event.agent != "main" {
             return Vec::new();
         }
@@ -215,7 +218,7 @@ impl ClaudeMessages {
                 delay_ms,
                 reason,
             } => {
-                // Text of a reply that failed is void.
+                // The text of a failed reply is discarded.
                 self.draft.clear();
                 let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
                 Some(self.line("system", facts))
@@ -229,7 +232,7 @@ impl ClaudeMessages {
                 json!({"subtype": "notice", "code": code, "message": message}),
             )),
             EventBody::Result(result) => Some(self.result(result)),
-            // These have no counterpart.
+            // Events without a counterpart.
             EventBody::ToolCall { .. }
             | EventBody::ToolProgress { .. }
             | EventBody::Budget { .. }
@@ -260,7 +263,7 @@ impl ClaudeMessages {
         let servers: Vec<_> = self.introduction.servers.iter().map(server).collect();
         let facts = json!({
             "subtype": "init",
-            "claude_code_version": crate::commands::claude::VERSION,
+            "claude_code_version": CLAUDE_CODE_VERSION,
             "cwd": cwd,
             "tools": tools,
             "mcp_servers": servers,
@@ -338,7 +341,7 @@ impl ClaudeMessages {
             "duration_api_ms": u64::try_from(self.api_time.as_millis()).unwrap_or(u64::MAX),
             "num_turns": result.turns,
             "result": text,
-            // Readers count on a number.
+            // The SDKs require a number.
             "total_cost_usd": result.cost.map_or(0.0, |cost| cost.total),
             "cost_known": result.cost.is_some(),
             "usage": tokens(&result.usage),
@@ -357,7 +360,7 @@ impl ClaudeMessages {
         self.line("result", facts)
     }
 
-    /// A message of this type with these facts, an id and the session.
+    /// Returns a message of type `kind` with these facts, a fresh id and the session id.
     fn line(&self, kind: &str, facts: Value) -> Value {
         let mut line = json!({"type": kind});
         if let (Value::Object(line), Value::Object(facts)) = (&mut line, facts) {
@@ -369,8 +372,8 @@ impl ClaudeMessages {
     }
 }
 
-/// The subtype for how a turn ended. One that waits for a person has done what it could: its text
-/// is the question.
+/// Returns the subtype for the outcome of a turn. A turn that waits for the user is a success: its
+/// text is the question.
 fn subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",
@@ -390,7 +393,7 @@ fn tokens(usage: &Usage) -> Value {
     })
 }
 
-/// A permission mode by the name that shape knows.
+/// Returns Claude Code's name of a permission mode.
 pub(crate) fn mode_name(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "plan",

@@ -1,4 +1,8 @@
-//! Where lines of the input are sorted, and where answers are waited for.
+//! Standard input as a stream of JSON lines that drives a session (`--input-format stream-json`).
+//!
+//! A thread reads lines and dispatches them: prompts wait for their turn, an interrupt cancels the
+//! running turn, an answer goes to the call that asked. Invariant: no request waits forever. At the
+//! end of the input, or when its turn is canceled, the answer is no.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _};
@@ -6,94 +10,101 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use haft_engine::hub::{AgentMessage, Hub, USER};
-use haft_engine::{Approval, ApprovalReply, Approver, ModeSwitch};
-use haft_types::{Decision, Filled, Form, PermissionMode};
+use haft_agent::hub::{AgentMessage, Hub, USER};
+use haft_agent::{Approval, ApprovalReply, ModeSwitch};
+use haft_types::{Filled, Form, IdSource, PermissionMode};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::claude;
-use super::dialect::{Dialect, StreamInput, UserPrompt};
-use crate::commands::claude::ToolNaming;
-use crate::commands::permissions;
-use crate::output;
+use crate::ToolNaming;
+use crate::claude_lines;
+use crate::dialect::{Dialect, StreamInput, UserPrompt};
 
-/// The longest line that is read.
-const LONGEST: u64 = 16 << 20;
+/// The maximum length of an input line, in bytes.
+const MAX_LINE: u64 = 16 << 20;
 
-/// The name of a model that can be used; the error is for the client.
-pub(crate) type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+/// Returns the full name of a usable model; the error is for the client.
+pub type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+/// Prints a line to standard output.
+pub type PrintLine = dyn Fn(&Value) + Send + Sync;
 
-/// The model that is asked from the next turn on.
+/// The model to use from the next turn on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ModelWish {
-    /// The one the run began with.
+pub enum ModelWish {
+    /// The model the run started with.
     First,
-    /// This one.
+    /// The model of this name.
     Named(String),
 }
 
-/// What holds for the program that writes the input.
-pub(crate) struct ClientTerms {
-    /// By which names it knows tools.
-    pub(crate) naming: ToolNaming,
-    /// Where relative paths of calls begin.
-    pub(crate) cwd: PathBuf,
-    /// Whether it may go over to the mode in which nothing is asked.
-    pub(crate) bypass_allowed: bool,
-    /// Finds models by the names it uses.
-    pub(crate) find_model: Box<FindModel>,
+/// The terms of the client: what it may do, and how haft reaches it.
+pub struct ClientTerms {
+    /// The names the client knows tools by.
+    pub naming: ToolNaming,
+    /// The folder that relative paths of calls start at.
+    pub cwd: PathBuf,
+    /// True if the client may switch to the mode that asks for nothing.
+    pub bypass_allowed: bool,
+    /// Finds models by the client's names.
+    pub find_model: Box<FindModel>,
+    /// Prints a line for the client.
+    pub print_line: Box<PrintLine>,
+    /// Makes the ids of requests.
+    pub ids: Box<dyn IdSource>,
 }
 
-/// What a client has said before its first prompt.
+/// The client's requests before its first prompt.
 #[derive(Default)]
-pub(crate) struct ClientSetup {
-    /// Its `initialize` request; null where there was none.
-    pub(crate) request: Value,
-    /// The permission mode, where it named one.
-    pub(crate) mode: Option<PermissionMode>,
+pub struct ClientSetup {
+    /// The `initialize` request; null if there was none.
+    pub request: Value,
+    /// The permission mode, if the client set one.
+    pub mode: Option<PermissionMode>,
 }
 
-/// What the reading thread and the turn share.
-pub(crate) struct StreamControl {
+/// The state that the reading thread and the turn share.
+pub struct StreamControl {
     dialect: Dialect,
     terms: ClientTerms,
     state: Mutex<ControlState>,
-    /// Delivers prompts to sub-agents, and the runtime that does so.
+    /// Delivers prompts to sub-agents, on the runtime `carrier`.
     hub: OnceLock<Arc<Hub>>,
     carrier: Handle,
 }
 
 #[derive(Default)]
 struct ControlState {
-    /// Cancels the turn that runs.
+    /// Cancels the running turn.
     turn: Option<CancellationToken>,
-    /// Who waits for an answer.
+    /// Open approval requests.
     waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
-    /// Who waits for a form.
+    /// Open forms.
     forms: HashMap<String, oneshot::Sender<Filled>>,
-    /// Who waits for the client to do something.
+    /// Open requests to the client.
     calls: HashMap<String, oneshot::Sender<Result<Value, String>>>,
-    /// What was said before the session began.
+    /// The client's requests before the session started.
     setup: ClientSetup,
-    /// How the mode is changed, once the session has begun.
+    /// Changes the mode, once the session has started.
     switch: Option<ModeSwitch>,
-    /// Whether what a client brings is taken already.
+    /// True once the session uses the client's hooks and servers.
     begun: bool,
-    /// The model that is asked from the next turn on, where another one is wanted.
+    /// The model to use from the next turn on, if the client asked for another one.
     model: Option<ModelWish>,
-    /// Whether nothing more will be said.
+    /// True at the end of the input.
     over: bool,
 }
 
 impl StreamControl {
-    /// Reads lines in a thread of their own. The user's prompts come out of the receiver, which
-    /// ends with the input.
-    pub(crate) fn open(
+    /// Starts the thread that reads lines. The receiver yields the user's prompts, and ends with
+    /// the input.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime.
+    pub fn open(
         dialect: Dialect,
         terms: ClientTerms,
         input: impl BufRead + Send + 'static,
@@ -110,7 +121,7 @@ impl StreamControl {
         let reader = Arc::clone(&control);
         std::thread::spawn(move || {
             let mut input = input;
-            // What cannot be read any more is the end.
+            // A read error is the end of the input.
             while let Ok(Some(line)) = next_line(&mut input) {
                 match line {
                     Ok(line) if line.trim().is_empty() => {}
@@ -120,7 +131,7 @@ impl StreamControl {
             }
             let mut state = reader.state();
             state.over = true;
-            // The end of its channel answers no to a call that waits.
+            // Dropping a sender answers no.
             state.waiting.clear();
             state.forms.clear();
             state.calls.clear();
@@ -128,36 +139,32 @@ impl StreamControl {
         (control, heard)
     }
 
-    /// The session is about to begin: gives what the client has said, and takes no more of it.
-    pub(crate) fn take_setup(&self) -> ClientSetup {
+    /// Returns the client's requests before the session, and accepts no more of them.
+    pub fn take_setup(&self) -> ClientSetup {
         let mut state = self.state();
         state.begun = true;
         std::mem::take(&mut state.setup)
     }
 
-    /// From now on the mode is changed in this way.
-    pub(crate) fn switch_mode_with(&self, switch: ModeSwitch) {
+    /// Changes the mode with `switch` from now on.
+    pub fn switch_mode_with(&self, switch: ModeSwitch) {
         let mut state = self.state();
-        // It may have come while the session was opened.
+        // The client may have set a mode while the session was opened.
         if let Some(mode) = state.setup.mode.take() {
             switch.set(mode);
         }
         state.switch = Some(switch);
     }
 
-    /// The model that the next turn is to ask, where another one is wanted.
-    pub(crate) fn take_model(&self) -> Option<ModelWish> {
+    /// Takes the model for the next turn, if the client asked for another one.
+    pub fn take_model(&self) -> Option<ModelWish> {
         self.state().model.take()
     }
 
-    /// Has the client do something, and waits for what comes of it.
-    pub(crate) async fn call(
-        &self,
-        request: &Value,
-        limit: Option<Duration>,
-    ) -> Result<Value, String> {
+    /// Sends a request to the client, and returns its response.
+    pub async fn call(&self, request: &Value, limit: Option<Duration>) -> Result<Value, String> {
         let ended = || "standard input has ended".to_owned();
-        let id = uuid::Uuid::new_v4().to_string();
+        let id = self.terms.ids.uuid().to_string();
         let (sender, answered) = oneshot::channel();
         {
             let mut state = self.state();
@@ -166,12 +173,12 @@ impl StreamControl {
             }
             state.calls.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion {
+        let mut asked = PendingRequest {
             control: self,
             id,
             open: true,
         };
-        output::print_line(&claude::request(&asked.id, request));
+        (self.terms.print_line)(&claude_lines::request(&asked.id, request));
         let answer = match limit {
             None => answered.await,
             Some(limit) => tokio::time::timeout(limit, answered)
@@ -184,14 +191,14 @@ impl StreamControl {
         answer.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// The client says what it brings.
+    /// Handles `initialize`.
     fn initialize(&self, id: &str, request: Value) -> Value {
         let brings_hooks = request["hooks"]
             .as_object()
             .is_some_and(|hooks| !hooks.is_empty());
         let mut state = self.state();
         if state.begun && brings_hooks {
-            return claude::failure(
+            return claude_lines::failure(
                 id,
                 "the session has begun: hooks are taken from the first `initialize` only",
             );
@@ -204,15 +211,15 @@ impl StreamControl {
             "output_style": "default", "available_output_styles": ["default"],
             "hook_on_failure_supported": true,
         });
-        claude::success(id, &about)
+        claude_lines::success(id, &about)
     }
 
     fn use_model(&self, id: &str, model: Option<&str>) -> Value {
         match model.map(&self.terms.find_model).transpose() {
-            Err(why) => claude::failure(id, &why),
+            Err(why) => claude_lines::failure(id, &why),
             Ok(found) => {
                 self.state().model = Some(found.map_or(ModelWish::First, ModelWish::Named));
-                claude::success(id, &json!({}))
+                claude_lines::success(id, &json!({}))
             }
         }
     }
@@ -220,39 +227,39 @@ impl StreamControl {
     fn use_mode(&self, id: &str, name: &str) -> Value {
         let mode: PermissionMode = match name.parse() {
             Ok(PermissionMode::Yolo) if !self.terms.bypass_allowed => {
-                return claude::failure(
+                return claude_lines::failure(
                     id,
                     "this run was not started with `--dangerously-skip-permissions`",
                 );
             }
             Ok(mode) => mode,
-            Err(error) => return claude::failure(id, &format!("{error}")),
+            Err(error) => return claude_lines::failure(id, &format!("{error}")),
         };
         let mut state = self.state();
         match &state.switch {
             Some(switch) => switch.set(mode),
             None => state.setup.mode = Some(mode),
         }
-        claude::success(id, &json!({"mode": name}))
+        claude_lines::success(id, &json!({"mode": name}))
     }
 
-    /// A turn begins; an interrupt will cancel this.
-    pub(crate) fn begin(&self, turn: CancellationToken) {
+    /// Starts a turn: an interrupt cancels this token.
+    pub fn begin(&self, turn: CancellationToken) {
         self.state().turn = Some(turn);
     }
 
-    /// The turn is over.
-    pub(crate) fn end(&self) {
+    /// Ends the turn.
+    pub fn end(&self) {
         self.state().turn = None;
     }
 
-    /// From now on prompts for sub-agents reach them.
-    pub(crate) fn reach(&self, hub: Arc<Hub>) {
-        // There is one session, and it is opened once.
+    /// Delivers prompts to sub-agents with `hub` from now on.
+    pub fn reach(&self, hub: Arc<Hub>) {
+        // A run has one session, which is opened once.
         drop(self.hub.set(hub));
     }
 
-    /// Delivers a prompt of the user to a sub-agent.
+    /// Delivers a prompt to a sub-agent.
     fn carry(self: &Arc<Self>, to: String, text: String) {
         let Some(hub) = self.hub.get().map(Arc::clone) else {
             return self.complain(&format!("no agent `{to}` is running"));
@@ -276,7 +283,7 @@ impl StreamControl {
             return;
         }
         match self.dialect.read(line) {
-            // An empty prompt starts no turn.
+            // An empty prompt does not start a turn.
             Ok(StreamInput::Prompt(UserPrompt { text, images }))
                 if text.trim().is_empty() && images.is_empty() =>
             {
@@ -288,7 +295,7 @@ impl StreamControl {
                 if let Some(turn) = &self.state().turn {
                     turn.cancel();
                 }
-                heard.iter().for_each(output::print_line);
+                heard.iter().for_each(&self.terms.print_line);
             }
             Ok(StreamInput::Answer { id, answer }) => match self.state().waiting.remove(&id) {
                 Some(waiting) => drop(waiting.send(answer)),
@@ -299,19 +306,21 @@ impl StreamControl {
                 None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
             Ok(StreamInput::Initialize { id, request }) => {
-                output::print_line(&self.initialize(&id, request));
+                (self.terms.print_line)(&self.initialize(&id, request));
             }
             Ok(StreamInput::UseModel { id, model }) => {
-                output::print_line(&self.use_model(&id, model.as_deref()));
+                (self.terms.print_line)(&self.use_model(&id, model.as_deref()));
             }
-            Ok(StreamInput::UseMode { id, mode }) => output::print_line(&self.use_mode(&id, &mode)),
-            Ok(StreamInput::Reply(reply)) => output::print_line(&reply),
+            Ok(StreamInput::UseMode { id, mode }) => {
+                (self.terms.print_line)(&self.use_mode(&id, &mode))
+            }
+            Ok(StreamInput::Reply(reply)) => (self.terms.print_line)(&reply),
             Ok(StreamInput::Nothing) => {}
             Err(why) => self.complain(&why),
         }
     }
 
-    /// Hands a line to the call it answers, if there is one.
+    /// Passes a line to the request it answers; returns false if it answers none.
     fn answers_call(&self, line: &str) -> bool {
         if self.state().calls.is_empty() {
             return false;
@@ -326,7 +335,7 @@ impl StreamControl {
     }
 
     fn complain(&self, why: &str) {
-        output::print_line(
+        (self.terms.print_line)(
             &self
                 .dialect
                 .unreadable(format!("a line of the input was left out: {why}")),
@@ -337,12 +346,12 @@ impl StreamControl {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks, and waits for the answer.
-    async fn ask(&self, approval: &Approval) -> ApprovalReply {
+    /// Sends an approval request, and waits for the answer.
+    pub async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let no = ApprovalReply::No {
             reason: String::new(),
         };
-        let id = uuid::Uuid::new_v4().to_string();
+        let id = self.terms.ids.uuid().to_string();
         let (sender, answered) = oneshot::channel();
         {
             let mut state = self.state();
@@ -351,14 +360,14 @@ impl StreamControl {
             }
             state.waiting.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion {
+        let mut asked = PendingRequest {
             control: self,
             id,
             open: true,
         };
         let ClientTerms { naming, cwd, .. } = &self.terms;
         let call = naming.call(&approval.tool, &approval.arguments, cwd);
-        output::print_line(&self.dialect.ask(&asked.id, approval, &call));
+        (self.terms.print_line)(&self.dialect.ask(&asked.id, approval, &call));
         let answer = answered.await;
         asked.open = false;
         let answer = answer.map(|answer| match answer {
@@ -370,7 +379,7 @@ impl StreamControl {
             other => other,
         });
         match answer {
-            // Those who always send the arguments back have not changed them.
+            // A client may return the arguments unchanged.
             Ok(ApprovalReply::Changed { arguments }) if arguments == approval.arguments => {
                 ApprovalReply::Once
             }
@@ -378,12 +387,10 @@ impl StreamControl {
             Err(_) => no,
         }
     }
-}
 
-impl StreamControl {
-    /// Sends a form, and waits until it comes back.
-    async fn fill(&self, form: &Form) -> Filled {
-        let id = uuid::Uuid::new_v4().to_string();
+    /// Sends a form, and waits for the answer.
+    pub async fn fill(&self, form: &Form) -> Filled {
+        let id = self.terms.ids.uuid().to_string();
         let Some(line) = self.dialect.form(&id, form) else {
             return Filled::Declined;
         };
@@ -395,35 +402,35 @@ impl StreamControl {
             }
             state.forms.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion {
+        let mut asked = PendingRequest {
             control: self,
             id,
             open: true,
         };
-        output::print_line(&line);
+        (self.terms.print_line)(&line);
         let filled = answered.await;
         asked.open = false;
         filled.unwrap_or(Filled::Declined)
     }
 }
 
-/// The next line, or what is wrong with it; none at the end. Of a line that is too long no more is
-/// kept than its beginning.
+/// Returns the next line, a description of its error, or `None` at the end. The rest of a line that
+/// is too long is skipped.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
     if input
         .by_ref()
-        .take(LONGEST + 1)
+        .take(MAX_LINE + 1)
         .read_until(b'\n', &mut line)?
         == 0
     {
         return Ok(None);
     }
-    if line.len() as u64 > LONGEST && line.last() != Some(&b'\n') {
+    if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
         skip_line(input)?;
         return Ok(Some(Err(format!(
             "it is longer than {} MiB",
-            LONGEST >> 20
+            MAX_LINE >> 20
         ))));
     }
     Ok(Some(
@@ -431,7 +438,7 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, Strin
     ))
 }
 
-/// Passes over the rest of a line.
+/// Skips the rest of a line.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let piece = input.fill_buf()?;
@@ -446,14 +453,14 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// A question that was asked; it is taken back when its turn is cancelled.
-struct OpenQuestion<'a> {
+/// A request without an answer; it is withdrawn when its turn is canceled.
+struct PendingRequest<'a> {
     control: &'a StreamControl,
     id: String,
     open: bool,
 }
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         {
             let mut state = self.control.state();
@@ -466,39 +473,7 @@ impl Drop for OpenQuestion<'_> {
                 .dialect
                 .take_back(&self.id)
                 .iter()
-                .for_each(output::print_line);
+                .for_each(&self.control.terms.print_line);
         }
-    }
-}
-
-/// Asks the program that writes the input.
-pub(crate) struct StreamApprover {
-    control: Arc<StreamControl>,
-    config_file: PathBuf,
-}
-
-impl StreamApprover {
-    pub(crate) fn new(control: Arc<StreamControl>, config_file: PathBuf) -> Self {
-        Self {
-            control,
-            config_file,
-        }
-    }
-}
-
-#[async_trait]
-impl Approver for StreamApprover {
-    async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        self.control.ask(approval).await
-    }
-
-    async fn fill(&self, form: &Form) -> Filled {
-        self.control.fill(form).await
-    }
-
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.config_file, Decision::Allow, rules)
-            .map(drop)
-            .map_err(|error| error.to_string())
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// A line of standard input (`--input-format stream-json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum InputLine {
+pub enum InputLine {
     /// A message of the user: a turn begins with it. While one runs, it joins that before its next
     /// request (`input_joined`); where none follows, it begins a turn once that one is over.
     User {
@@ -47,7 +47,7 @@ pub(crate) enum InputLine {
 /// What may become of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum FormDecision {
+pub enum FormDecision {
     /// It is filled in.
     Accept,
     /// It is not, and the server may go on without.
@@ -59,7 +59,7 @@ pub(crate) enum FormDecision {
 /// What may be answered to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ApprovalDecision {
+pub enum ApprovalDecision {
     /// This once.
     Allow,
     /// From now on: the rules in `remember` are written to the configuration.
@@ -71,7 +71,7 @@ pub(crate) enum ApprovalDecision {
 /// A line a run writes beside its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum ControlLine {
+pub enum ControlLine {
     /// A call waits for a yes or no (`--ask`). The turn stands still until it is answered or
     /// interrupted.
     ApprovalRequest {

@@ -1,16 +1,16 @@
-//! Lines in the shape Claude Code's SDK writes and reads in addition to messages: `control_request`
-//! and `control_response`.
+//! Reads and writes the control lines of Claude Code's SDKs: `control_request` and
+//! `control_response`.
 //!
-//! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both
-//! are understood.
+//! Two generations of the SDKs answer a permission request differently (`allow`, `behavior`); both
+//! are accepted.
 
-use haft_engine::{Approval, ApprovalReply};
+use haft_agent::{Approval, ApprovalReply};
 use haft_types::Image;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dialect::{StreamInput, UserPrompt};
-use crate::commands::claude::ClaudeCall;
+use crate::ClaudeCall;
+use crate::dialect::{StreamInput, UserPrompt};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -45,7 +45,7 @@ struct ClaudeResponse {
     error: Option<String>,
 }
 
-pub(super) fn read(line: &str) -> Result<StreamInput, String> {
+pub(crate) fn read(line: &str) -> Result<StreamInput, String> {
     Ok(
         match serde_json::from_str(line).map_err(|error| error.to_string())? {
             ClaudeLine::User {
@@ -73,10 +73,10 @@ pub(super) fn read(line: &str) -> Result<StreamInput, String> {
     )
 }
 
-/// The kinds of images that models read.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The image types that models accept.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The text and the images of a message; anything else in it cannot be taken.
+/// Returns the text and the images of a message; any other block is an error.
 fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
     let mut texts = Vec::new();
     let mut images = Vec::new();
@@ -98,7 +98,7 @@ fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
     })
 }
 
-/// An image that is in the message itself: nothing is fetched.
+/// Returns an image that the message contains. Nothing is fetched.
 fn image_of(source: &Value) -> Result<Image, String> {
     let is_base64 = |data: &str| {
         data.bytes()
@@ -110,7 +110,7 @@ fn image_of(source: &Value) -> Result<Image, String> {
         source["data"].as_str(),
     ) {
         (Some("base64"), Some(media_type), Some(data))
-            if IMAGES.contains(&media_type) && is_base64(data) =>
+            if IMAGE_TYPES.contains(&media_type) && is_base64(data) =>
         {
             Ok(Image {
                 media_type: media_type.to_owned(),
@@ -134,7 +134,7 @@ fn requested(id: &str, request: &Value) -> StreamInput {
             id,
             request: request.clone(),
         },
-        // No model named is the one the run began with.
+        // Without a name, the run returns to its first model.
         "set_model" => StreamInput::UseModel {
             id,
             model: request["model"]
@@ -150,8 +150,9 @@ fn requested(id: &str, request: &Value) -> StreamInput {
     }
 }
 
-/// The id and the content of a line that answers a request of ours, if it is one.
-pub(super) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
+/// Returns the id and the content of a line that answers one of haft's requests, or `None` for any
+/// other line.
+pub(crate) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
     let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else {
         return None;
     };
@@ -175,8 +176,8 @@ pub(super) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
     ))
 }
 
-/// The line that asks the client for something.
-pub(super) fn request(id: &str, request: &Value) -> Value {
+/// Returns the line that sends a request to the client.
+pub(crate) fn request(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
@@ -197,7 +198,7 @@ fn answer(
     let succeeded = subtype
         .as_deref()
         .is_none_or(|subtype| subtype == "success");
-    // Where the two generations say different things, it is no yes.
+    // A contradiction between the two generations' fields is a denial.
     let said = [
         response.get("allow").map(|allow| *allow == true),
         response.get("behavior").map(|said| *said == "allow"),
@@ -220,7 +221,7 @@ fn answer(
     }
 }
 
-pub(super) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+pub(crate) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
     let asked = json!({
         "subtype": "can_use_tool",
         "tool_name": call.name,
@@ -232,19 +233,19 @@ pub(super) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
     request(id, &asked)
 }
 
-pub(super) fn take_back(id: &str) -> Value {
+pub(crate) fn take_back(id: &str) -> Value {
     json!({"type": "control_cancel_request", "request_id": id})
 }
 
-pub(super) fn unreadable(message: &str) -> Value {
+pub(crate) fn unreadable(message: &str) -> Value {
     json!({"type": "system", "subtype": "error", "code": "input", "message": message})
 }
 
-pub(super) fn success(id: &str, response: &Value) -> Value {
+pub(crate) fn success(id: &str, response: &Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-pub(super) fn failure(id: &str, error: &str) -> Value {
+pub(crate) fn failure(id: &str, error: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
 }
 
@@ -329,7 +330,11 @@ mod tests {
             answered(json!({"behavior": "deny", "message": "no tabs"})),
             no("no tabs")
         );
-        assert_eq!(answered(json!({})), no(""), "what is not a yes is a no");
+        assert_eq!(
+            answered(json!({})),
+            no(""),
+            "anything but a clear yes is a denial"
+        );
         for doubtful in [
             json!({"allow": "true"}),
             json!({"allow": 1}),
@@ -348,7 +353,7 @@ mod tests {
         let Ok(StreamInput::Answer { answer, .. }) = read(&failed.to_string()) else {
             panic!("no answer")
         };
-        assert_eq!(answer, no(""), "an error is no yes");
+        assert_eq!(answer, no(""), "an error is a denial");
     }
 
     #[test]
