@@ -14,4 +14,4 @@ mod server;
 
 pub use guard::AccessToken;
 pub use markup::{Markup, document, redirect_page};
-pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, serve};
+pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment, serve};

@@ -14,7 +14,6 @@ mod queue;
 #[cfg(feature = "lab")]
 mod what_if;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +21,9 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use haft_agent::config::Config;
-use haft_serve::{FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document};
+use haft_serve::{
+    FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document, path_segment,
+};
 use haft_store::{
     Conversation, ConversationRow, ConversationScope, LoggedRequest, SearchQuery, Store,
 };
@@ -616,22 +617,9 @@ fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Marku
     )
 }
 
-/// The address of a page of a conversation. An id may hold anything.
+/// Returns the address of a page of a conversation. An id may contain any character.
 fn address(id: &ConversationId, page: &str) -> String {
-    format!("/c/{}{page}", encoded(id.as_str()))
-}
-
-/// A text as a part of an address.
-fn encoded(text: &str) -> String {
-    let mut address = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => address.push(byte.into()),
-            // Writing to a String cannot fail.
-            _ => drop(write!(address, "%{byte:02X}")),
-        }
-    }
-    address
+    format!("/c/{}{page}", path_segment(id.as_str()))
 }
 
 /// The pages of a conversation; the one that is shown is marked.

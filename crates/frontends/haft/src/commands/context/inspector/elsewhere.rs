@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use haft_serve::{FormAnswer, Markup};
+use haft_serve::{FormAnswer, Markup, path_segment};
 use haft_store::Imported;
 use haft_text::grouped;
 
-use super::{Inspector, address, encoded, page, spoken};
+use super::{Inspector, address, page, spoken};
 use crate::commands::conversations::other_agents::{self, ForeignSession};
 
 /// Sessions that are listed, the newest first.
@@ -88,7 +88,7 @@ impl Inspector {
 
     /// What is said of a session that is not stored, and the button that stores it.
     fn keep(&self, agent: &str, path: &[&str], file: &Path) -> Markup {
-        let to: Vec<_> = path.iter().map(|part| encoded(part)).collect();
+        let to: Vec<_> = path.iter().map(|part| path_segment(part)).collect();
         let note = Markup::plain("p", text!("serve-session-note", path = file.display()));
         let button = Markup::button("import", text!("serve-session-import"));
         Markup::all([
@@ -131,7 +131,7 @@ fn place(session: &ForeignSession) -> String {
     let parts: Vec<_> = path
         .split('/')
         .chain(session.id.as_deref())
-        .map(encoded)
+        .map(path_segment)
         .collect();
     format!("/sessions/{}/{}", session.format, parts.join("/"))
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use haft_agent::RandomIds;
 use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState};
-use haft_serve::{FormAnswer, Markup};
+use haft_serve::{FormAnswer, Markup, path_segment};
 use haft_store::StoreError;
 use haft_text::grouped;
 use haft_types::{ConversationId, IdSource as _};
 use serde_json::{Value, json};
 
 use super::super::text::{masked, money};
-use super::{Inspector, address, encoded, folded, page, pager};
+use super::{Inspector, address, folded, page, pager};
 use crate::commands::queue::{label_row, state_of, time, worker_row};
 use crate::commands::worker::queue_of;
 
@@ -71,7 +71,7 @@ impl Inspector {
             return Ok(None);
         };
         let to: Vec<_> = std::iter::once("/queue".to_owned())
-            .chain(rest.iter().map(|part| encoded(part)))
+            .chain(rest.iter().map(|part| path_segment(part)))
             .collect();
         let to = to.join("/");
         let shown = tasks.iter().skip(from).take(LISTED);
@@ -97,8 +97,10 @@ impl Inspector {
         let label = |one: &LabelCost| {
             let mut cells: Vec<_> = label_row(one).into_iter().map(Markup::text).collect();
             if !one.label.is_empty() {
-                cells[0] =
-                    Markup::link(&format!("/queue/label/{}", encoded(&one.label)), &one.label);
+                cells[0] = Markup::link(
+                    &format!("/queue/label/{}", path_segment(&one.label)),
+                    &one.label,
+                );
             }
             cells
         };
