@@ -312,7 +312,7 @@ impl StreamControl {
                 (self.terms.print_line)(&self.use_model(&id, model.as_deref()));
             }
             Ok(StreamInput::UseMode { id, mode }) => {
-                (self.terms.print_line)(&self.use_mode(&id, &mode))
+                (self.terms.print_line)(&self.use_mode(&id, &mode));
             }
             Ok(StreamInput::Reply(reply)) => (self.terms.print_line)(&reply),
             Ok(StreamInput::Nothing) => {}
