@@ -1,42 +1,41 @@
-//! What other policies would have made of a conversation, side by side. Nothing is sent.
+//! A conversation under other policies, compared. Nothing is sent.
 
 use std::collections::BTreeMap;
 
-use haft_lab::{OUTCOME_HEADINGS, model_line, pricing_line};
-use haft_serve::Markup;
+use haft_lab::{OUTCOME_HEADINGS, USUAL_POLICIES, model_line, pricing_line};
 use haft_store::Conversation;
 
-use super::super::replay::{self, PolicyComparison, ReplayArgs};
-use super::{Inspector, address, apart, navigation, page};
-use crate::exit::in_one_line;
-use crate::output::localised;
+use super::{Inspector, PageResult, address, navigation, page};
+use crate::actions::{CompareQuery, PolicyTable};
+use crate::localized;
+use crate::markup::Markup;
 
 impl Inspector {
-    /// The policies that are asked for, or the usual ones, as a table and a picture.
+    /// Returns the page that compares the requested policies, or the usual ones.
     pub(super) async fn what_if(
         &self,
         conversation: Conversation,
         query: &BTreeMap<String, String>,
-    ) -> anyhow::Result<String> {
+    ) -> PageResult<String> {
         let asked = query
             .get("policies")
             .map_or("", String::as_str)
             .trim()
             .to_owned();
         let policies = if asked.is_empty() {
-            replay::USUAL.join(", ")
+            USUAL_POLICIES.join(", ")
         } else {
             asked
         };
-        let args = ReplayArgs {
-            policy: policies
+        let query = CompareQuery {
+            conversation: conversation.clone(),
+            policies: policies
                 .split(',')
                 .map(|name| name.trim().to_owned())
                 .filter(|name| !name.is_empty())
                 .collect(),
-            ..ReplayArgs::of(conversation.id.to_string(), self.common.clone())
         };
-        let compared = apart(move || async move { replay::compared(&args).await }).await;
+        let compared = (self.actions.compare)(query).await;
         let name = &conversation.name;
         let mut pieces = vec![
             Markup::plain("h1", name),
@@ -44,13 +43,13 @@ impl Inspector {
             question(&address(&conversation.id, "/what-if"), &policies),
         ];
         match compared {
-            Ok(compared) => pieces.extend(shown(&compared)),
+            Ok(compared) => pieces.extend(shown(compared)),
             Err(error) => {
                 let alert = [("class", "broken"), ("role", "alert")];
                 pieces.push(Markup::element(
                     "p",
                     &alert,
-                    [Markup::text(in_one_line(&error))],
+                    [Markup::text(error.on_one_line())],
                 ));
             }
         }
@@ -83,24 +82,26 @@ fn question(to: &str, policies: &str) -> Markup {
     )
 }
 
-fn shown(compared: &PolicyComparison) -> [Markup; 4] {
-    let PolicyComparison {
+fn shown(compared: PolicyTable) -> [Markup; 4] {
+    let PolicyTable {
         title,
         outcomes,
-        encoding,
+        rows,
+        model,
         source,
-        ..
     } = compared;
-    let rows = replay::rows(outcomes).map(|cells| cells.into_iter().map(Markup::text).collect());
-    let plot = Markup::picture(&haft_lab::draw_plot(title, outcomes, &|text| {
-        localised(text)
+    let rows = rows
+        .into_iter()
+        .map(|cells| cells.into_iter().map(Markup::text).collect());
+    let plot = Markup::picture(&haft_lab::draw_plot(&title, &outcomes, &|text| {
+        localized(text)
     }));
     [
-        Markup::plain("p", localised(model_line(&encoding.spec, *source))),
-        Markup::plain("p", localised(pricing_line(&encoding.spec))),
+        Markup::plain("p", localized(model_line(&model, source))),
+        Markup::plain("p", localized(pricing_line(&model))),
         Markup::table(
             &OUTCOME_HEADINGS
-                .map(localised)
+                .map(localized)
                 .each_ref()
                 .map(String::as_str),
             rows,

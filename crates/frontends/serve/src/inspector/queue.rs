@@ -1,43 +1,39 @@
-//! The team's queue: tasks, workers and costs, and one task with its log so far. Cancelling and
-//! queueing again are forms.
+//! The team's queue: tasks, workers and costs, and one task with its log. Forms cancel tasks and
+//! queue them again.
 
 use std::sync::Arc;
 
 use haft_agent::RandomIds;
-use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState};
-use haft_serve::{FormAnswer, Markup, path_segment};
+use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState, utc_text};
 use haft_store::StoreError;
-use haft_text::grouped;
+use haft_text::{grouped, money};
 use haft_types::{ConversationId, IdSource as _};
 use serde_json::{Value, json};
 
-use super::super::text::{masked, money};
-use super::{Inspector, address, folded, page, pager};
-use crate::commands::queue::{label_row, state_of, time, worker_row};
-use crate::commands::worker::queue_of;
+use super::{Inspector, PageResult, address, folded, page, pager};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, path_segment};
+use crate::{PageError, localized};
 
-/// Tasks on a page.
-const LISTED: usize = 100;
-/// Lines of a log that are shown, the newest ones.
-const LOGGED: usize = 1_000;
-/// Bytes of a patch that are shown.
-const SHOWN: usize = 1 << 18;
+/// Tasks per page.
+const TASKS_PER_PAGE: usize = 100;
+/// Maximum lines of a log on a page; the newest are shown.
+const MAX_LOG_LINES: usize = 1_000;
+/// Maximum bytes of a patch on a page.
+const MAX_PATCH: usize = 1 << 18;
 
 impl Inspector {
-    /// Does something with the queue on a thread that may block; `None` where no server is
-    /// configured.
+    /// Runs `job` on a thread that may block, or returns `None` if no queue is configured.
     async fn ask_queue<T: Send + 'static>(
         &self,
         job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
-    ) -> anyhow::Result<Option<T>> {
-        if self.config.store.url.is_none() {
+    ) -> PageResult<Option<T>> {
+        let Some(open) = self.open_queue.clone() else {
             return Ok(None);
-        }
-        let config = self.config.clone();
+        };
         let connect = || async move {
-            tokio::task::spawn_blocking(move || queue_of(&config))
-                .await?
-                .map(Arc::new)
+            let queue = tokio::task::spawn_blocking(move || open()).await??;
+            Ok::<_, PageError>(Arc::new(queue))
         };
         let queue = Arc::clone(self.queue.get_or_try_init(connect).await?);
         Ok(Some(
@@ -45,7 +41,7 @@ impl Inspector {
         ))
     }
 
-    pub(super) async fn queue(&self, rest: &[&str], from: usize) -> anyhow::Result<Option<String>> {
+    pub(super) async fn queue(&self, rest: &[&str], from: usize) -> PageResult<Option<String>> {
         let (state, label) = match rest {
             [] => (None, None),
             ["state", name] => match TaskState::of(name) {
@@ -57,7 +53,7 @@ impl Inspector {
             _ => return Ok(None),
         };
         let from = from.min(1_000_000);
-        let most = (from + LISTED + 1).cast_signed() as i64;
+        let most = (from + TASKS_PER_PAGE + 1).cast_signed() as i64;
         let found = self
             .ask_queue(move |queue| {
                 Ok((
@@ -74,7 +70,7 @@ impl Inspector {
             .chain(rest.iter().map(|part| path_segment(part)))
             .collect();
         let to = to.join("/");
-        let shown = tasks.iter().skip(from).take(LISTED);
+        let shown = tasks.iter().skip(from).take(TASKS_PER_PAGE);
         let states = stand.states.iter().map(|(name, count)| {
             Markup::link(
                 &format!("/queue/state/{name}"),
@@ -95,7 +91,7 @@ impl Inspector {
             text!("serve-today"),
         ];
         let label = |one: &LabelCost| {
-            let mut cells: Vec<_> = label_row(one).into_iter().map(Markup::text).collect();
+            let mut cells: Vec<_> = one.cells().into_iter().map(Markup::text).collect();
             if !one.label.is_empty() {
                 cells[0] = Markup::link(
                     &format!("/queue/label/{}", path_segment(&one.label)),
@@ -106,14 +102,14 @@ impl Inspector {
         };
         let live = [
             Markup::element("p", &[("class", "buttons")], states),
-            table(shown),
-            pager(&to, from, LISTED, tasks.len()),
+            self.table(shown),
+            pager(&to, from, TASKS_PER_PAGE, tasks.len()),
             Markup::plain("h2", text!("serve-workers")),
             Markup::table(
                 &headings,
                 workers
                     .iter()
-                    .map(|one| worker_row(one).into_iter().map(Markup::text).collect()),
+                    .map(|one| one.cells().into_iter().map(Markup::text).collect()),
             ),
             Markup::plain("h2", text!("serve-costs")),
             Markup::table(&costs, stand.labels.iter().map(label)),
@@ -124,7 +120,7 @@ impl Inspector {
         Ok(Some(page(text!("serve-queue"), link, [heading, live])))
     }
 
-    async fn task(&self, id: &str) -> anyhow::Result<Option<String>> {
+    async fn task(&self, id: &str) -> PageResult<Option<String>> {
         let Ok(id) = id.parse() else { return Ok(None) };
         let found = self
             .ask_queue(move |queue| {
@@ -139,8 +135,13 @@ impl Inspector {
         let Some((Some(task), patch, log, record)) = found else {
             return Ok(None);
         };
-        let said =
-            |text: &str| Markup::element("pre", &[("class", "said")], [Markup::text(masked(text))]);
+        let said = |text: &str| {
+            Markup::element(
+                "pre",
+                &[("class", "said")],
+                [Markup::text((self.mask)(text))],
+            )
+        };
         let (does, name) = match task.state {
             TaskState::Queued | TaskState::Running => ("cancel", text!("serve-cancel")),
             TaskState::Ended | TaskState::Failed | TaskState::Cancelled => {
@@ -151,7 +152,7 @@ impl Inspector {
         let button = [("id", "change"), ("name", "do"), ("value", does)];
         let button = Markup::element("button", &button, [Markup::text(name)]);
         let mut live = vec![
-            table([&task]),
+            self.table([&task]),
             Markup::form(&format!("/queue/{id}"), &self.form_token, [button]),
         ];
         let own = (
@@ -178,15 +179,15 @@ impl Inspector {
             live.extend(keys.iter().filter_map(|key| result[key].as_str()).map(said));
         }
         if let Some(patch) = patch {
-            let text = String::from_utf8_lossy(&patch[..patch.len().min(SHOWN)]);
+            let text = String::from_utf8_lossy(&patch[..patch.len().min(MAX_PATCH)]);
             let headline = text!("serve-patch", bytes = grouped(patch.len() as u64));
-            live.push(folded(&headline, &masked(&text)));
+            live.push(folded(&headline, &(self.mask)(&text)));
         }
         live.push(Markup::plain("h2", text!("serve-log")));
         live.extend(
-            log[log.len().saturating_sub(LOGGED)..]
+            log[log.len().saturating_sub(MAX_LOG_LINES)..]
                 .iter()
-                .map(|(_, line)| logged(line)),
+                .map(|(_, line)| self.log_line(line)),
         );
         let title = text!("serve-task-number", id);
         let live = Markup::element("section", &[("class", "live")], live);
@@ -198,13 +199,9 @@ impl Inspector {
         )))
     }
 
-    pub(super) async fn change_task(
-        &self,
-        id: &str,
-        does: &str,
-    ) -> anyhow::Result<Option<FormAnswer>> {
+    pub(super) async fn change_task(&self, id: &str, does: &str) -> PageResult<Option<FormAnswer>> {
         let Ok(id) = id.parse() else { return Ok(None) };
-        // What has changed its state meanwhile stays; the page shows it.
+        // A task whose state has changed meanwhile stays as it is; the page shows it.
         let done = match does {
             "cancel" => self.ask_queue(move |queue| queue.cancel(id)).await?,
             "retry" => {
@@ -216,7 +213,7 @@ impl Inspector {
         Ok(done.map(|_| FormAnswer::See(format!("/queue/{id}"))))
     }
 
-    /// Something that is different once a page of the queue is.
+    /// Returns a text that changes whenever a page of the queue does.
     pub(super) async fn queue_version(&self, rest: &[&str]) -> Option<String> {
         if let [Ok(id)] = rest.iter().map(|id| id.parse()).collect::<Vec<_>>()[..] {
             let task = self.ask_queue(move |queue| queue.get(id)).await.ok()???;
@@ -228,7 +225,7 @@ impl Inspector {
             .ask_queue(|queue| Ok((queue.statistics()?, queue.workers()?)))
             .await
             .ok()??;
-        // A worker is heard of every few seconds; the page is renewed for one that is not.
+        // Workers send heartbeats every few seconds; only a missing one reloads the page.
         let workers = found
             .1
             .iter()
@@ -237,7 +234,67 @@ impl Inspector {
     }
 }
 
-/// The steps of a workflow that have begun, and their conversations: from its result, or from its
+impl Inspector {
+    fn table<'a>(&self, tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
+        let headings = [
+            text!("serve-task"),
+            text!("serve-run-status"),
+            text!("serve-labels"),
+            text!("serve-worker"),
+            text!("serve-cost"),
+            text!("serve-tries"),
+            text!("serve-added"),
+            text!("serve-repository"),
+            text!("serve-prompt"),
+        ];
+        let row = |task: &QueuedTask| {
+            let id = format!("task-{}", task.id);
+            let to = format!("/queue/{}", task.id);
+            let prompt: String = task
+                .request
+                .prompt
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(80)
+                .collect();
+            vec![
+                Markup::element(
+                    "a",
+                    &[("id", &id), ("href", &to)],
+                    [Markup::text(task.id.to_string())],
+                ),
+                Markup::text(localized(task.state_name())),
+                Markup::text(task.labels.join(", ")),
+                Markup::text(task.worker.as_deref().unwrap_or_default()),
+                Markup::text(money(task.spent_usd)),
+                Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
+                Markup::text(utc_text(task.created_at)),
+                Markup::text((self.mask)(
+                    task.request.repository.as_deref().unwrap_or_default(),
+                )),
+                Markup::text((self.mask)(&prompt)),
+            ]
+        };
+        Markup::table(&headings, tasks.into_iter().map(row))
+    }
+
+    /// Returns a line of a log, folded under its main facts.
+    fn log_line(&self, line: &str) -> Markup {
+        let event: Value = serde_json::from_str(line).unwrap_or_default();
+        let told = ["type", "name", "status", "code", "message", "text"]
+            .map(|key| event[key].as_str().unwrap_or_default());
+        let headline = if event.is_null() {
+            line.to_owned()
+        } else {
+            told.join(" ")
+        };
+        folded(&(self.mask)(&headline), &(self.mask)(line))
+    }
+}
+
+/// Returns the started steps of a workflow and their conversations, from its result, or from its
 /// record while it runs.
 fn steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
     let record: Value = record
@@ -263,62 +320,4 @@ fn steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
         .chain(begun)
         .filter_map(|(name, id)| Some((name.to_owned(), id.as_str()?.to_owned())))
         .collect()
-}
-
-fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
-    let headings = [
-        text!("serve-task"),
-        text!("serve-run-status"),
-        text!("serve-labels"),
-        text!("serve-worker"),
-        text!("serve-cost"),
-        text!("serve-tries"),
-        text!("serve-added"),
-        text!("serve-repository"),
-        text!("serve-prompt"),
-    ];
-    let row = |task: &QueuedTask| {
-        let id = format!("task-{}", task.id);
-        let to = format!("/queue/{}", task.id);
-        let prompt: String = task
-            .request
-            .prompt
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(80)
-            .collect();
-        vec![
-            Markup::element(
-                "a",
-                &[("id", &id), ("href", &to)],
-                [Markup::text(task.id.to_string())],
-            ),
-            Markup::text(state_of(task)),
-            Markup::text(task.labels.join(", ")),
-            Markup::text(task.worker.as_deref().unwrap_or_default()),
-            Markup::text(money(task.spent_usd)),
-            Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
-            Markup::text(time(task.created_at)),
-            Markup::text(masked(
-                task.request.repository.as_deref().unwrap_or_default(),
-            )),
-            Markup::text(masked(&prompt)),
-        ]
-    };
-    Markup::table(&headings, tasks.into_iter().map(row))
-}
-
-/// A line of a log: what it says first, and the whole of it behind.
-fn logged(line: &str) -> Markup {
-    let event: Value = serde_json::from_str(line).unwrap_or_default();
-    let told = ["type", "name", "status", "code", "message", "text"]
-        .map(|key| event[key].as_str().unwrap_or_default());
-    let headline = if event.is_null() {
-        line.to_owned()
-    } else {
-        told.join(" ")
-    };
-    folded(&masked(&headline), &masked(line))
 }

@@ -1,8 +1,7 @@
-//! The pages of `haft serve`: conversations, a dialogue, its requests as a picture and a table, and
-//! one request.
+//! The pages: conversations, a dialogue, its requests as a picture and a table, and one request.
 //!
 //! They show what `haft context` and `haft conversations` print; the editor does what `haft context
-//! edit` does. What looks like a key is masked.
+//! edit` does. Secrets are masked.
 
 mod editor;
 #[cfg(feature = "imports")]
@@ -14,65 +13,72 @@ mod queue;
 #[cfg(feature = "lab")]
 mod what_if;
 
-use std::path::PathBuf;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use haft_agent::config::Config;
-use haft_serve::{
-    FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document, path_segment,
-};
-use haft_store::{
-    Conversation, ConversationRow, ConversationScope, LoggedRequest, SearchQuery, Store,
-};
-use haft_text::grouped;
+#[cfg(feature = "imports")]
+use haft_imports::SessionRoots;
+#[cfg(feature = "postgres")]
+use haft_postgres::TaskQueue;
+#[cfg(feature = "postgres")]
+use haft_store::StoreError;
+use haft_store::{Conversation, ConversationRow, ConversationScope, SearchQuery, Store};
+use haft_text::{grouped, money, percent};
 use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Role, Usage};
 use serde_json::Value;
 
-pub(crate) use live::PageRuns;
+pub use family::JobRow;
+pub use live::PageRuns;
 
-use super::diff::RequestDiff;
-use super::imported;
-use super::logged::RequestLogReader;
-use super::picture::{self, PictureFrame, RequestColumn};
-use super::render;
-use super::text::{and_cost, masked, money, opening, percent, whole_text};
-use super::why::{PrefixBreakReport, breaks};
-use crate::commands::conversations::part_as_text;
-use crate::commands::options::Common;
-use crate::exit::in_one_line;
+use crate::actions::{
+    InspectorActions, PrefixBreak, RequestDetails, RequestQuery, SegmentDetails, TimelineQuery,
+    TimelineRequest,
+};
+use crate::markup::{Markup, document};
+use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment};
+use crate::{PageError, localized};
 
-/// Conversations on a page.
-const LISTED: usize = 25;
-/// Messages on a page.
-const SPOKEN: usize = 200;
+/// Conversations per page.
+const CONVERSATIONS_PER_PAGE: usize = 25;
+/// Messages per page.
+const MESSAGES_PER_PAGE: usize = 200;
 
-/// Everything there is to look at.
-pub(crate) struct Inspector {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) config: Config,
-    pub(crate) common: Common,
-    /// The user's home, where other agents keep their sessions.
-    pub(crate) home: Option<PathBuf>,
-    /// What forms bring along.
-    pub(crate) form_token: String,
-    /// Where runs go on; a page that only shows has none.
-    pub(crate) runs: Option<PageRuns>,
-    /// The team's tasks, once somebody looked at them.
+/// Masks the secrets in a text.
+pub type MaskText = for<'a> fn(&'a str) -> Cow<'a, str>;
+/// Returns a part of a message as text, in the user's language.
+pub type PartText = fn(&Part) -> String;
+/// Connects to the team's queue.
+#[cfg(feature = "postgres")]
+pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
+
+/// The pages, with everything they show.
+pub struct Inspector {
+    /// The store whose conversations are shown.
+    pub store: Arc<dyn Store>,
+    /// The functions that need the request log or a session.
+    pub actions: InspectorActions,
+    /// Masks secrets.
+    pub mask: MaskText,
+    /// Returns a part of a message as text.
+    pub part_text: PartText,
+    /// The style sheet of the timeline's picture.
+    pub picture_style: &'static str,
+    /// The folders that sessions of other agents are below.
+    #[cfg(feature = "imports")]
+    pub session_roots: SessionRoots,
+    /// The value of [`AccessToken::for_forms`](crate::AccessToken::for_forms).
+    pub form_token: String,
+    /// The runs of the page; without them the pages only show.
+    pub runs: Option<PageRuns>,
+    /// Connects to the team's queue, if one is configured.
     #[cfg(feature = "postgres")]
-    pub(crate) queue: tokio::sync::OnceCell<Arc<haft_postgres::TaskQueue>>,
-}
-
-/// Sessions do not leave their thread, so whatever opens one gets a thread of its own.
-async fn apart<T, W>(work: impl FnOnce() -> W + Send + 'static) -> anyhow::Result<T>
-where
-    T: Send + 'static,
-    W: Future<Output = anyhow::Result<T>>,
-{
-    let runtime = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || runtime.block_on(work())).await?
+    pub open_queue: Option<OpenQueue>,
+    /// The team's queue, once a page has shown it.
+    #[cfg(feature = "postgres")]
+    pub queue: tokio::sync::OnceCell<Arc<TaskQueue>>,
 }
 
 #[async_trait]
@@ -80,7 +86,10 @@ impl Site for Inspector {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
         match self.made(request).await {
             Ok(page) => Ok(page),
-            Err(error) => self.problem(request, &masked(&in_one_line(&error))).await,
+            Err(error) => {
+                self.problem(request, &(self.mask)(&error.on_one_line()))
+                    .await
+            }
         }
     }
 
@@ -105,7 +114,7 @@ impl Site for Inspector {
     ) -> Result<Option<FormAnswer>, String> {
         self.posted(request, form)
             .await
-            .map_err(|error| in_one_line(&error))
+            .map_err(|error| error.on_one_line())
     }
 
     async fn version(&self, request: &PageRequest) -> Option<String> {
@@ -120,7 +129,7 @@ impl Site for Inspector {
         let id = ConversationId::new(id);
         let run = self.live_version(&id);
         let conversation = self.store.get(&id).await.ok()?.filter(|_| place == "c");
-        // A run that was just begun is not stored yet.
+        // A run that has just started is not stored yet.
         let Some(conversation) = conversation else {
             return Some(run).filter(|run| !run.is_empty());
         };
@@ -140,7 +149,7 @@ impl Site for Inspector {
         let style = format!(
             "{}\nsvg {{\n{}\n}}\n",
             include_str!("inspector.css"),
-            picture::STYLE
+            self.picture_style
         );
         #[cfg(feature = "lab")]
         let style = format!("{style}.plot svg {{\n{}\n}}\n", haft_lab::PLOT_STYLE);
@@ -149,7 +158,7 @@ impl Site for Inspector {
 }
 
 impl Inspector {
-    async fn made(&self, request: &PageRequest) -> anyhow::Result<Option<String>> {
+    async fn made(&self, request: &PageRequest) -> PageResult<Option<String>> {
         let number = |key: &str| {
             request
                 .query
@@ -206,7 +215,7 @@ impl Inspector {
         }
     }
 
-    /// A page of a conversation that cannot be made says why, and leads to the others.
+    /// Returns a page with an error, and links to the other pages of the conversation.
     async fn problem(&self, request: &PageRequest, told: &str) -> Result<Option<String>, String> {
         let [place, id, rest @ ..] = request.path.as_slice() else {
             return Err(told.to_owned());
@@ -240,7 +249,7 @@ impl Inspector {
         &self,
         request: &PageRequest,
         form: &FormFields,
-    ) -> anyhow::Result<Option<FormAnswer>> {
+    ) -> PageResult<Option<FormAnswer>> {
         let names: Vec<_> = request.path.iter().map(String::as_str).collect();
         match names.as_slice() {
             ["run"] => Ok(self.start(form)),
@@ -257,7 +266,7 @@ impl Inspector {
         }
     }
 
-    async fn conversations(&self, query: &str, from: usize) -> anyhow::Result<String> {
+    async fn conversations(&self, query: &str, from: usize) -> PageResult<String> {
         let search = Markup::element(
             "form",
             &[("action", "/"), ("role", "search")],
@@ -291,8 +300,13 @@ impl Inspector {
             .map(|_| Markup::link("/run", text!("serve-run-new")));
         let sessions =
             cfg!(feature = "imports").then(|| Markup::link("/sessions", text!("serve-sessions")));
-        let team = cfg!(feature = "postgres") && self.config.store.url.is_some();
-        let queue = team.then(|| Markup::link("/queue", text!("serve-queue")));
+        #[cfg(feature = "postgres")]
+        let queue = self
+            .open_queue
+            .as_ref()
+            .map(|_| Markup::link("/queue", text!("serve-queue")));
+        #[cfg(not(feature = "postgres"))]
+        let queue = None;
         let begin = Markup::element(
             "p",
             &[("class", "buttons")],
@@ -305,10 +319,10 @@ impl Inspector {
         ))
     }
 
-    async fn list(&self, from: usize) -> anyhow::Result<Markup> {
+    async fn list(&self, from: usize) -> PageResult<Markup> {
         let all = self.store.list(ConversationScope::Everywhere).await?;
         let mut rows = Vec::new();
-        for row in all.iter().skip(from).take(LISTED) {
+        for row in all.iter().skip(from).take(CONVERSATIONS_PER_PAGE) {
             rows.push(self.row(row).await?);
         }
         let headings = [
@@ -322,10 +336,13 @@ impl Inspector {
             text!("serve-updated"),
         ];
         let table = Markup::table(&headings, rows);
-        Ok(Markup::all([table, pager("/", from, LISTED, all.len())]))
+        Ok(Markup::all([
+            table,
+            pager("/", from, CONVERSATIONS_PER_PAGE, all.len()),
+        ]))
     }
 
-    async fn row(&self, row: &ConversationRow) -> anyhow::Result<Vec<Markup>> {
+    async fn row(&self, row: &ConversationRow) -> PageResult<Vec<Markup>> {
         let metadata = self
             .store
             .get(&row.id)
@@ -346,7 +363,8 @@ impl Inspector {
                 .filter(|message| message.role == Role::Assistant)
                 .count() as u64
         };
-        let requests = if logged == 0 && imported::agent(&metadata).is_some() {
+        let requests = if logged == 0 && metadata.get("imported_from").is_some_and(Value::is_string)
+        {
             replies()
         } else {
             logged
@@ -373,7 +391,7 @@ impl Inspector {
         ])
     }
 
-    async fn search(&self, query: &str) -> anyhow::Result<Markup> {
+    async fn search(&self, query: &str) -> PageResult<Markup> {
         let query = SearchQuery {
             text: query,
             scope: ConversationScope::Everywhere,
@@ -384,7 +402,7 @@ impl Inspector {
             return Ok(Markup::plain("p", text!("serve-no-hits")));
         }
         let row = |hit: haft_store::SearchHit| {
-            let snippet = masked(&hit.snippet.text).into_owned();
+            let snippet = (self.mask)(&hit.snippet.text).into_owned();
             vec![
                 Markup::link(&address(&hit.conversation.id, ""), &hit.conversation.name),
                 Markup::text(snippet),
@@ -396,15 +414,20 @@ impl Inspector {
         ))
     }
 
-    async fn dialogue(&self, conversation: Conversation, from: usize) -> anyhow::Result<String> {
+    async fn dialogue(&self, conversation: Conversation, from: usize) -> PageResult<String> {
         let messages = self.store.messages(&conversation.id).await?;
         let shown: Vec<_> = messages
             .iter()
             .skip(from)
-            .take(SPOKEN)
-            .map(|one| spoken(Some(&conversation.id), one))
+            .take(MESSAGES_PER_PAGE)
+            .map(|one| self.message(Some(&conversation.id), one))
             .collect();
-        let pager = pager(&address(&conversation.id, ""), from, SPOKEN, messages.len());
+        let pager = pager(
+            &address(&conversation.id, ""),
+            from,
+            MESSAGES_PER_PAGE,
+            messages.len(),
+        );
         let heading = Markup::plain("h1", &conversation.name);
         let family = self.family(&conversation).await?;
         Ok(page(
@@ -414,56 +437,23 @@ impl Inspector {
         ))
     }
 
-    /// The log of a conversation; `None` without requests.
-    async fn log(&self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
-        let store = Arc::clone(&self.store);
-        let config = self.config.clone();
-        Ok(
-            Some(RequestLogReader::of(store, config, conversation).await?)
-                .filter(|log| log.requests > 0),
-        )
-    }
-
-    async fn timeline(&self, conversation: Conversation, zoomed: bool) -> anyhow::Result<String> {
+    async fn timeline(&self, conversation: Conversation, zoomed: bool) -> PageResult<String> {
         let name = conversation.name.clone();
         let navigation = navigation(&conversation, "/timeline");
         let id = conversation.id.clone();
         let heading = Markup::plain("h1", &name);
-        let Some(log) = self.log(conversation).await? else {
+        let query = TimelineQuery {
+            conversation,
+            links: address(&id, "/r/"),
+            zoomed,
+        };
+        let Some(timeline) = (self.actions.timeline)(query).await? else {
             return Ok(page(
                 &name,
                 navigation,
                 [heading, Markup::plain("p", text!("serve-no-requests"))],
             ));
         };
-        let outlines = log.outlines().await?;
-        let messages = log.messages().await?;
-        let models = log.models(&outlines)?;
-        let replies = log.replies(&outlines, &messages);
-        let breaks = breaks(&outlines, &models, &messages);
-        let mut columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
-        if log.imported.is_some() {
-            // What the cache gave is a share of all that was sent, and a column is not all of it.
-            columns
-                .iter_mut()
-                .for_each(RequestColumn::without_cache_line);
-        }
-        // Where other agents begin to clear is not known.
-        let own = !is_recorded(&log.conversation.metadata) && log.imported.is_none();
-        let zone = models
-            .last()
-            .filter(|_| own)
-            .and_then(|model| self.config.context.safe_zone_tokens(model).ok());
-        let links = address(&id, "/r/");
-        let picture = picture::draw(
-            &name,
-            &columns,
-            &PictureFrame {
-                links: Some(&links),
-                zone,
-                zoomed,
-            },
-        );
         let (to, zoom) = if zoomed {
             ("", text!("serve-zoom-out"))
         } else {
@@ -474,19 +464,19 @@ impl Inspector {
             &[],
             [Markup::link(&address(&id, &format!("/timeline{to}")), zoom)],
         );
-        let rows = outlines.iter().zip(&replies).map(|(outline, reply)| {
-            let number = outline.summary.number;
-            let broken = breaks.iter().find(|one| one.request == number);
+        let rows = timeline.requests.iter().map(|request| {
+            let number = request.number;
+            let reply = request.reply.as_ref();
             vec![
                 Markup::link(&address(&id, &format!("/r/{number}")), number.to_string()),
-                Markup::text(outline.summary.sent_at.strftime("%H:%M:%S").to_string()),
-                Markup::text(&outline.summary.model),
-                Markup::text(grouped(outline.summary.tokens)),
+                Markup::text(request.sent_at.strftime("%H:%M:%S").to_string()),
+                Markup::text(&request.model),
+                Markup::text(grouped(request.tokens)),
                 Markup::text(
                     reply.map_or_else(String::new, |reply| percent(reply.usage().cached_share())),
                 ),
                 Markup::text(reply.and_then(cost_of).map_or_else(String::new, money)),
-                Markup::text(broken.map_or_else(String::new, why)),
+                Markup::text(request.broken.as_ref().map_or_else(String::new, why)),
             ]
         });
         let headings = [
@@ -501,9 +491,9 @@ impl Inspector {
         let picture = Markup::element(
             "div",
             &[("class", "wide"), ("tabindex", "0")],
-            [Markup::picture(&picture)],
+            [Markup::picture(&timeline.picture)],
         );
-        let note = Markup::all(log.imported_note().map(|note| Markup::plain("p", note)));
+        let note = Markup::all(timeline.note.map(|note| Markup::plain("p", note)));
         Ok(page(
             &name,
             navigation,
@@ -511,62 +501,35 @@ impl Inspector {
         ))
     }
 
-    async fn request(
-        &self,
-        conversation: Conversation,
-        number: u64,
-    ) -> anyhow::Result<Option<String>> {
+    async fn request(&self, conversation: Conversation, number: u64) -> PageResult<Option<String>> {
         let name = conversation.name.clone();
         let navigation = navigation(&conversation, "/r");
         let id = conversation.id.clone();
-        let Some(log) = self
-            .log(conversation)
-            .await?
-            .filter(|log| (1..=log.requests).contains(&number))
-        else {
+        let query = RequestQuery {
+            conversation,
+            number,
+        };
+        let Some(details) = (self.actions.request)(query).await? else {
             return Ok(None);
         };
-        let now = log.request(Some(number)).await?;
-        let before = if number > 1 {
-            Some(log.request(Some(number - 1)).await?)
-        } else {
-            None
-        };
-        let outlines = log.outlines().await?;
-        let messages = log.messages().await?;
-        let models = log.models(&outlines)?;
-        let replies = log.replies(&outlines, &messages);
-        let breaks = breaks(&outlines, &models, &messages);
-        let reply = replies.get(
-            outlines
-                .iter()
-                .position(|one| one.summary.number == number)
-                .unwrap_or_default(),
-        );
-        let title = text!("serve-request-of", number, requests = log.requests);
+        let title = text!("serve-request-of", number, requests = details.requests);
         let mut pieces = vec![
             Markup::plain("h1", format!("{name}: {title}")),
-            steps(&id, number, log.requests),
-            facts(
-                &now,
-                reply.copied().flatten(),
-                breaks.iter().find(|one| one.request == number),
-            ),
+            steps(&id, number, details.requests),
+            facts(&details),
             Markup::plain("h2", text!("serve-segments")),
-            segments(&now, before.as_ref()),
+            segments(&details.segments),
         ];
-        if let Some(before) = &before {
-            let difference = RequestDiff::of(before, &now).text(true);
+        if let Some(difference) = &details.difference {
             pieces.extend([
                 Markup::plain("h2", text!("serve-difference")),
-                Markup::plain("pre", masked(&difference)),
+                Markup::plain("pre", (self.mask)(difference)),
             ]);
         }
-        if let Some(note) = log.imported_note() {
+        if let Some(note) = &details.note {
             pieces.insert(1, Markup::plain("p", note));
-        } else {
-            let body = String::from_utf8_lossy(&render::body(&log, Some(number), None).await?)
-                .into_owned();
+        }
+        if let Some(body) = &details.body {
             let summary = Markup::plain(
                 "summary",
                 text!("serve-body", bytes = grouped(body.len() as u64)),
@@ -574,26 +537,72 @@ impl Inspector {
             pieces.push(Markup::element(
                 "details",
                 &[],
-                [summary, Markup::plain("pre", masked(&body))],
+                [summary, Markup::plain("pre", (self.mask)(body))],
             ));
         }
         Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
     }
+
+    /// Returns a message of a dialogue. The arguments and results of tools are folded; images are
+    /// shown only if the conversation is stored.
+    fn message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
+        let role = localized(message.role);
+        let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
+        let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
+        let part = |(index, part): (usize, &Part)| {
+            let text = (self.part_text)(part);
+            let text = (self.mask)(&text);
+            match (part, stored) {
+                (Part::Image(_), Some(id)) => {
+                    let from = address(id, &format!("/{}/{index}", message.message_id))
+                        .replacen("/c/", "/image/", 1);
+                    Markup::element(
+                        "img",
+                        &[("src", &from), ("alt", &text), ("loading", "lazy")],
+                        [],
+                    )
+                }
+                (Part::Text { .. } | Part::Image(_), _) => {
+                    Markup::element("pre", &[("class", "said")], [Markup::text(text)])
+                }
+                (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
+                    folded(&text, &text)
+                }
+            }
+        };
+        let parts = message.content.iter().enumerate().map(part);
+        Markup::element(
+            "article",
+            &[("class", &role)],
+            std::iter::once(heading).chain(parts),
+        )
+    }
+
+    /// Returns an error as a paragraph.
+    fn alert(&self, text: &str) -> Markup {
+        Markup::element(
+            "p",
+            &[("class", "broken"), ("role", "alert")],
+            [Markup::text((self.mask)(text))],
+        )
+    }
 }
 
-/// The other agent that a conversation was had with, or the sub-agent.
+type PageResult<T> = Result<T, PageError>;
+
+/// Returns the other agent that the conversation was held with, or the sub-agent.
 fn agent_of(metadata: &Metadata) -> Option<&str> {
     let said = |key: &str| metadata.get(key).and_then(Value::as_str);
     said("agent").or(said("imported_from"))
 }
 
-/// Whether another program sent it: its name is noted, and no conversation that it was started
-/// from.
-fn is_recorded(metadata: &Metadata) -> bool {
+/// Returns whether another program sent the requests of a conversation: its metadata names an agent
+/// and no parent conversation.
+pub fn is_recorded(metadata: &Metadata) -> bool {
     metadata.contains_key("agent") && !metadata.contains_key("parent")
 }
 
-/// What a reply cost.
+/// Returns the cost of a reply, in dollars.
 fn cost_of(made: &LlmMetadata) -> Option<f64> {
     let parts = [
         made.input_cost,
@@ -622,13 +631,13 @@ fn address(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", path_segment(id.as_str()))
 }
 
-/// The pages of a conversation; the one that is shown is marked.
+/// Returns the links to the pages of a conversation, with the shown one marked.
 fn navigation(conversation: &Conversation, shown: &str) -> Markup {
     let mut pages = vec![
         ("", text!("serve-dialogue")),
         ("/timeline", text!("serve-timeline")),
     ];
-    // What another agent sends is its own business.
+    // The context of another agent can't be edited here.
     if !is_recorded(&conversation.metadata) {
         pages.extend([
             ("/live", text!("serve-run")),
@@ -650,7 +659,7 @@ fn navigation(conversation: &Conversation, shown: &str) -> Markup {
     }))
 }
 
-/// Links to what is before and behind a page of a list.
+/// Returns the links to the pages before and after a page of a list.
 fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
     let link = |at: usize, rel: &str, text: &str| {
         Markup::element(
@@ -675,28 +684,31 @@ fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
     Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
 }
 
-fn why(broken: &PrefixBreakReport) -> String {
-    let cause = broken.cause.map_or_else(
-        || text!("context-why-no-cause").to_owned(),
-        crate::output::localised,
-    );
-    let (tokens, cost) = broken.price();
-    let cost = and_cost(cost);
-    text!("serve-why", cause, tokens = grouped(tokens), cost)
+fn why(broken: &PrefixBreak) -> String {
+    let cost = and_cost(broken.cost);
+    text!(
+        "serve-why",
+        cause = broken.cause,
+        tokens = grouped(broken.tokens),
+        cost
+    )
 }
 
-fn facts(
-    now: &LoggedRequest,
-    reply: Option<&LlmMetadata>,
-    broken: Option<&PrefixBreakReport>,
-) -> Markup {
-    let summary = &now.summary;
+fn facts(details: &RequestDetails) -> Markup {
+    let TimelineRequest {
+        sent_at,
+        model,
+        tokens,
+        reply,
+        broken,
+        ..
+    } = &details.request;
     let sent = text!(
         "serve-sent-to",
-        model = summary.model,
-        api = summary.api,
-        time = summary.sent_at.strftime("%Y-%m-%d %H:%M:%S"),
-        tokens = grouped(summary.tokens)
+        model,
+        api = details.api,
+        time = sent_at.strftime("%Y-%m-%d %H:%M:%S"),
+        tokens = grouped(*tokens)
     );
     let billed = match reply {
         Some(reply) => {
@@ -720,15 +732,9 @@ fn facts(
     Markup::all([Markup::plain("p", sent), Markup::plain("p", billed), why])
 }
 
-fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
-    let old = before.map_or(&[][..], |before| &before.segments);
-    let kept = old
-        .iter()
-        .zip(&now.segments)
-        .take_while(|(old, new)| old.hash == new.hash)
-        .count();
-    let rows = now.segments.iter().enumerate().map(|(index, segment)| {
-        let state = if index < kept {
+fn segments(segments: &[SegmentDetails]) -> Markup {
+    let rows = segments.iter().enumerate().map(|(index, segment)| {
+        let state = if segment.kept {
             text!("serve-kept")
         } else {
             text!("serve-new")
@@ -738,18 +744,13 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
         } else {
             ""
         };
-        let summary = Markup::plain(
-            "summary",
-            opening(&segment.message)
-                .chars()
-                .take(100)
-                .collect::<String>(),
-        );
-        let whole = Markup::plain("pre", whole_text(&segment.message));
+        let opening: String = segment.opening.chars().take(100).collect();
+        let summary = Markup::plain("summary", opening);
+        let whole = Markup::plain("pre", &segment.text);
         vec![
             Markup::text((index + 1).to_string()),
-            Markup::text(crate::output::localised(segment.layer)),
-            Markup::text(crate::output::localised(&segment.owner)),
+            Markup::text(&segment.layer),
+            Markup::text(&segment.owner),
             Markup::text(grouped(segment.tokens)),
             Markup::text(format!("{state}{boundary}")),
             Markup::element("details", &[], [summary, whole]),
@@ -766,7 +767,14 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Markup {
     Markup::table(&headings, rows)
 }
 
-/// A text under the beginning of its headline.
+/// Returns a cost after other text, or nothing if it is not known.
+fn and_cost(usd: Option<f64>) -> String {
+    usd.map_or_else(String::new, |usd| {
+        text!("serve-and-cost", cost = money(usd))
+    })
+}
+
+/// Returns a text that is folded under the first line of `headline`.
 fn folded(headline: &str, text: &str) -> Markup {
     let first: String = headline
         .lines()
@@ -779,40 +787,5 @@ fn folded(headline: &str, text: &str) -> Markup {
         "details",
         &[],
         [Markup::plain("summary", first), Markup::plain("pre", text)],
-    )
-}
-
-/// A message of the dialogue. What tools were given and gave is folded; pictures are shown where
-/// the conversation is stored.
-fn spoken(stored: Option<&ConversationId>, message: &Message) -> Markup {
-    let role = crate::output::localised(message.role);
-    let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
-    let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
-    let part = |(index, part): (usize, &Part)| {
-        let text = part_as_text(part);
-        let text = masked(&text);
-        match (part, stored) {
-            (Part::Image(_), Some(id)) => {
-                let from = address(id, &format!("/{}/{index}", message.message_id))
-                    .replacen("/c/", "/image/", 1);
-                Markup::element(
-                    "img",
-                    &[("src", &from), ("alt", &text), ("loading", "lazy")],
-                    [],
-                )
-            }
-            (Part::Text { .. } | Part::Image(_), _) => {
-                Markup::element("pre", &[("class", "said")], [Markup::text(text)])
-            }
-            (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
-                folded(&text, &text)
-            }
-        }
-    };
-    let parts = message.content.iter().enumerate().map(part);
-    Markup::element(
-        "article",
-        &[("class", &role)],
-        std::iter::once(heading).chain(parts),
     )
 }

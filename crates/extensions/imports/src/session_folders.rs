@@ -1,25 +1,25 @@
-//! Sessions of other agents where these keep them: found and read, never written.
+//! Finds and reads the sessions of other agents in the folders where these agents keep them. Nothing
+//! is written.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use haft_imports::{
-    ImportFormat, ImportedConversation, SourceText, read_conversations, stored_sessions,
-    stored_text,
-};
 use haft_types::Timestamp;
 
-use crate::wiring;
+use crate::{
+    ImportError, ImportFormat, ImportedConversation, SourceText, read_conversations,
+    stored_sessions, stored_text,
+};
 
 /// A folder in which an agent keeps its sessions.
 struct SessionFolder {
     format: ImportFormat,
-    /// Below the user's home; below the project where it begins with a dot and a slash.
+    /// The path below the home folder, or below the project if it starts with `./`.
     folder: &'static str,
-    /// How the names of its files begin and end.
+    /// The prefix and the possible suffixes of its files.
     name: (&'static str, &'static [&'static str]),
-    /// Folders inside folders that are looked into.
+    /// The depth of subfolders that are searched.
     depth: usize,
 }
 
@@ -90,25 +90,64 @@ const FOLDERS: [SessionFolder; 10] = [
     ),
 ];
 
-/// A session that is read at most.
-const LARGEST: u64 = 64 << 20;
+/// The maximum size of a session file, in bytes.
+const MAX_SESSION: u64 = 64 << 20;
 
-/// A session of another agent.
-pub(crate) struct ForeignSession {
-    pub(crate) format: ImportFormat,
-    /// The file it is in.
-    pub(crate) file: PathBuf,
-    /// The file below the folder of its agent, and its id where the file holds several.
-    pub(crate) path: PathBuf,
-    pub(crate) id: Option<String>,
-    /// What it is called where its file says so at once.
-    pub(crate) name: Option<String>,
-    pub(crate) bytes: u64,
-    pub(crate) changed: Timestamp,
+/// The folders that session folders are below. Without one, its sessions are not found.
+#[derive(Clone, Debug, Default)]
+pub struct SessionRoots {
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// The project's folder.
+    pub project: Option<PathBuf>,
 }
 
-/// The folders, as people write them.
-pub(crate) fn folders() -> String {
+/// An error in reading a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The file can't be read.
+    #[error("{0}")]
+    Io(std::io::Error),
+    /// The file is larger than the maximum.
+    #[error("the session is too large")]
+    TooLarge,
+    /// The contents can't be read.
+    #[error("{0}")]
+    Import(ImportError),
+}
+
+/// The place of a session.
+#[derive(Clone, Debug)]
+pub struct SessionPlace {
+    /// The file.
+    pub file: PathBuf,
+    /// The session's id, if the file contains several.
+    pub id: Option<String>,
+    /// The format of the file.
+    pub format: ImportFormat,
+}
+
+/// A session of another agent.
+#[derive(Clone, Debug)]
+pub struct ForeignSession {
+    /// The format of its file.
+    pub format: ImportFormat,
+    /// The file.
+    pub file: PathBuf,
+    /// The path of the file below its agent's folder.
+    pub path: PathBuf,
+    /// The session's id, if the file contains several.
+    pub id: Option<String>,
+    /// The name, if it is known without reading the session.
+    pub name: Option<String>,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The time of the last change.
+    pub changed: Timestamp,
+}
+
+/// Returns the session folders as users write them, separated by commas.
+pub fn session_folders() -> String {
     FOLDERS
         .map(|one| {
             if one.folder.starts_with('.') && !one.folder.starts_with("./") {
@@ -121,10 +160,10 @@ pub(crate) fn folders() -> String {
 }
 
 impl SessionFolder {
-    fn root(&self, home: Option<&Path>) -> Option<PathBuf> {
+    fn root(&self, roots: &SessionRoots) -> Option<PathBuf> {
         match self.folder.strip_prefix("./") {
-            Some(folder) => Some(std::env::current_dir().ok()?.join(folder)),
-            None => Some(home?.join(self.folder)),
+            Some(folder) => Some(roots.project.as_ref()?.join(folder)),
+            None => Some(roots.home.as_ref()?.join(self.folder)),
         }
     }
 
@@ -132,8 +171,8 @@ impl SessionFolder {
         name.starts_with(self.name.0) && self.name.1.iter().any(|end| name.ends_with(end))
     }
 
-    /// The session files in a folder and below. What cannot be read is passed over; links are not
-    /// followed.
+    /// Lists the session files in a folder and its subfolders. Unreadable entries are skipped; links
+    /// are not followed.
     fn list(&self, folder: &Path, below: &Path, deeper: usize, found: &mut Vec<ForeignSession>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, Ok(kind)) = (below.join(entry.file_name()), entry.file_type()) else {
@@ -190,11 +229,11 @@ impl SessionFolder {
     }
 }
 
-/// The sessions of all agents, the newest first.
-pub(crate) fn sessions(home: Option<&Path>) -> Vec<ForeignSession> {
+/// Lists the sessions of all agents, newest first.
+pub fn foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
     let mut found = Vec::new();
     for folder in &FOLDERS {
-        if let Some(root) = folder.root(home) {
+        if let Some(root) = folder.root(roots) {
             folder.list(&root, Path::new(""), folder.depth, &mut found);
         }
     }
@@ -202,15 +241,11 @@ pub(crate) fn sessions(home: Option<&Path>) -> Vec<ForeignSession> {
     found
 }
 
-/// The file and the id behind the name of an agent and a path below its folder; nothing outside of
-/// the folder.
-pub(crate) fn find(
-    home: Option<&Path>,
-    agent: &str,
-    path: &[&str],
-) -> Option<(PathBuf, Option<String>, ImportFormat)> {
+/// Finds the session of `agent` at `path` below the agent's folder. Files outside the folder are
+/// never found.
+pub fn find_session(roots: &SessionRoots, agent: &str, path: &[&str]) -> Option<SessionPlace> {
     let within = |folder: &SessionFolder, path: &[&str]| {
-        let root = fs::canonicalize(folder.root(home)?).ok()?;
+        let root = fs::canonicalize(folder.root(roots)?).ok()?;
         let path: PathBuf = path.iter().collect();
         let below = path
             .components()
@@ -225,46 +260,51 @@ pub(crate) fn find(
         .iter()
         .filter(|folder| folder.format.name() == agent)
         .find_map(|folder| {
+            let format = folder.format;
             if let Some(file) = within(folder, path) {
-                return Some((file, None, folder.format));
+                return Some(SessionPlace {
+                    file,
+                    id: None,
+                    format,
+                });
             }
             let (id, path) = path.split_last()?;
-            Some((within(folder, path)?, Some((*id).to_owned()), folder.format))
+            Some(SessionPlace {
+                file: within(folder, path)?,
+                id: Some((*id).to_owned()),
+                format,
+            })
         })
 }
 
-/// Reads a session as it is now.
-pub(crate) fn read(
-    file: &Path,
-    id: Option<&str>,
-    format: ImportFormat,
-) -> Result<Vec<ImportedConversation>, String> {
-    let about = fs::metadata(file).map_err(|error| error.to_string())?;
-    let stored = stored_text(file, id).map_err(|error| error.to_string())?;
+/// Reads a session.
+pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, SessionError> {
+    let SessionPlace { file, id, format } = place;
+    let about = fs::metadata(file).map_err(SessionError::Io)?;
+    let stored = stored_text(file, id.as_deref()).map_err(SessionError::Import)?;
     let text = match stored {
         Some(text) => text,
-        None if about.len() > LARGEST => return Err(text!("serve-session-too-large").to_owned()),
-        None => fs::read_to_string(file).map_err(|error| error.to_string())?,
+        None if about.len() > MAX_SESSION => return Err(SessionError::TooLarge),
+        None => fs::read_to_string(file).map_err(SessionError::Io)?,
     };
-    // A conversation without times is as old as its file.
+    // Messages without times get the time of the file.
     let now = about
         .modified()
         .ok()
         .and_then(|time| Timestamp::try_from(time).ok())
         .unwrap_or(Timestamp::UNIX_EPOCH);
-    read_conversations(SourceText { text: &text, now }, Some(format))
-        .map_err(|error| error.to_string())
+    read_conversations(SourceText { text: &text, now }, Some(*format)).map_err(SessionError::Import)
 }
 
-/// The files of an agent's usual folders, for the agent's name in place of a path; none for any
-/// other name.
-pub(super) fn files_of(agent: &Path) -> Option<Vec<PathBuf>> {
+/// Lists the session files of the agent with this name, or returns `None` if no folders of such an
+/// agent are known.
+pub fn session_files(roots: &SessionRoots, agent: &Path) -> Option<Vec<PathBuf>> {
     let format: ImportFormat = agent.to_str()?.parse().ok()?;
     FOLDERS
         .iter()
         .any(|folder| folder.format == format)
         .then(|| {
-            let all = sessions(wiring::environment().absolute_home().as_deref());
+            let all = foreign_sessions(roots);
             let mut files: Vec<_> = all
                 .into_iter()
                 .filter(|one| one.format == format)

@@ -1,20 +1,17 @@
-//! The context editor of the page: what is sent, message by message. Every change shows its price
-//! before, and can be undone after.
-
-use std::path::{Path, PathBuf};
+//! The context editor: what is sent, message by message. Every change shows its price before it is
+//! made, and can be undone.
 
 use haft_context::Quote;
-use haft_serve::{FormAnswer, FormFields, Markup};
 use haft_store::Conversation;
-use haft_text::grouped;
+use haft_text::{grouped, money};
 
-use super::super::edit::{self, EditHow, EditKind, PreparedEdit, SummariseArgs};
-use super::super::text::{Countable, count, masked, money};
-use super::super::{LookArgs, next};
-use super::{Inspector, address, apart, navigation, page};
-use crate::exit::{in_one_line, usage_error};
+use super::{Inspector, PageResult, address, navigation, page};
+use crate::PageError;
+use crate::actions::{EditQuery, EditQuote, EditableMessages, NextQuery, PageEdit};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, FormFields};
 
-/// What can be done with the messages that are ticked.
+/// The actions for the selected messages.
 const ACTIONS: [&str; 5] = ["drop", "pin", "mask", "restore", "summarise"];
 
 fn action_name(action: &str) -> &'static str {
@@ -27,40 +24,21 @@ fn action_name(action: &str) -> &'static str {
     }
 }
 
-/// A request that would be sent, as a page shows it.
-struct ForeseenRequest {
-    /// Layer, owner, tokens and text of each segment.
-    segments: Vec<[String; 4]>,
-    body: String,
-}
-
-/// The folder of a conversation's project.
-pub(super) fn folder_of(conversation: &Conversation) -> Option<PathBuf> {
-    Some(PathBuf::from(&conversation.namespace))
-        .filter(|folder| folder.is_absolute() && Path::is_dir(folder))
-}
-
 impl Inspector {
-    fn edit_how(&self, conversation: &Conversation) -> EditHow {
-        EditHow {
-            conversation: Some(conversation.id.to_string()),
-            cwd: folder_of(conversation),
-            common: self.common.clone(),
-            ..EditHow::default()
-        }
-    }
-
-    /// Every message, and what can be done with those that are ticked.
+    /// Returns the page that lists every message, and the actions for the selected ones.
     pub(super) async fn editor(
         &self,
         conversation: Conversation,
         notice: Markup,
-    ) -> anyhow::Result<String> {
-        let how = self.edit_how(&conversation);
-        let (lines, edits) = apart(move || async move { edit::listed(&how).await }).await?;
+    ) -> PageResult<String> {
+        let EditableMessages {
+            headings,
+            rows,
+            edits,
+        } = (self.actions.messages)(conversation.clone()).await?;
         let to = address(&conversation.id, "/edit");
         let name = &conversation.name;
-        let rows = lines.into_iter().map(|cells| {
+        let rows = rows.into_iter().map(|cells| {
             let mut cells = cells.into_iter();
             let id = cells.next().unwrap_or_default();
             let tick = Markup::element(
@@ -70,12 +48,12 @@ impl Inspector {
             );
             let first = Markup::element("label", &[], [tick, Markup::text(format!(" {id}"))]);
             std::iter::once(first)
-                .chain(cells.map(|cell| Markup::text(masked(&cell))))
+                .chain(cells.map(|cell| Markup::text((self.mask)(&cell))))
                 .collect()
         });
         let buttons = ACTIONS.map(|action| Markup::button(action, action_name(action)));
         let buttons = Markup::element("p", &[("class", "buttons")], buttons);
-        let table = Markup::table(&edit::list_headings(), rows);
+        let table = Markup::table(&headings, rows);
         let pieces = [
             Markup::plain("h1", name),
             notice,
@@ -95,7 +73,8 @@ impl Inspector {
     }
 
     fn undo(&self, to: &str, edits: usize) -> Markup {
-        let in_force = Markup::text(text!("serve-edits", edits = count(edits, Countable::Edit)));
+        let edits_text = text!("serve-edit-count", number = grouped(edits as u64));
+        let in_force = Markup::text(text!("serve-edits", edits = edits_text));
         let button = (edits > 0).then(|| Markup::button("undo", text!("serve-edit-undo")));
         Markup::form(
             to,
@@ -104,39 +83,30 @@ impl Inspector {
         )
     }
 
-    /// Shows what an edit costs, or makes it.
+    /// Shows the price of an edit, or makes the edit.
     pub(super) async fn edit(
         &self,
         conversation: Conversation,
         form: &FormFields,
-    ) -> anyhow::Result<FormAnswer> {
-        let how = self.edit_how(&conversation);
-        let sent = form.clone();
+    ) -> PageResult<FormAnswer> {
         let keep = form.get("do") == "keep";
-        let prepared = apart(move || async move {
-            let mut edit = prepared(how, &sent).await?;
-            if keep {
-                edit.keep().await?;
+        let quoted = match requested_edit(form) {
+            Ok(edit) => {
+                let conversation = conversation.clone();
+                (self.actions.edit)(EditQuery {
+                    conversation,
+                    edit,
+                    keep,
+                })
+                .await
             }
-            Ok((
-                edit.text(),
-                edit.summary_text().map(str::to_owned),
-                *edit.quote(),
-            ))
-        });
-        match prepared.await {
+            Err(error) => Err(error),
+        };
+        match quoted {
             Ok(_) if keep => Ok(FormAnswer::See(address(&conversation.id, "/edit?done=yes"))),
-            Ok((text, summary, quote)) => {
-                let quote = self.quote(&conversation, form, &text, summary.as_deref(), &quote);
-                Ok(FormAnswer::Page(quote))
-            }
+            Ok(quote) => Ok(FormAnswer::Page(self.quote(&conversation, form, &quote))),
             Err(error) => {
-                let attributes = [("class", "broken"), ("role", "alert")];
-                let notice = Markup::element(
-                    "p",
-                    &attributes,
-                    [Markup::text(masked(&in_one_line(&error)))],
-                );
+                let notice = self.alert(&error.on_one_line());
                 self.editor(conversation, notice)
                     .await
                     .map(FormAnswer::Page)
@@ -144,15 +114,13 @@ impl Inspector {
         }
     }
 
-    /// What an edit does and costs, and the button that makes it.
-    fn quote(
-        &self,
-        conversation: &Conversation,
-        form: &FormFields,
-        text: &str,
-        summary: Option<&str>,
-        quote: &Quote,
-    ) -> String {
+    /// Returns the page that describes an edit and its price, with the button that makes it.
+    fn quote(&self, conversation: &Conversation, form: &FormFields, quote: &EditQuote) -> String {
+        let EditQuote {
+            text,
+            summary,
+            quote,
+        } = quote;
         let to = address(&conversation.id, "/edit");
         let wanted = if form.get("do") == "ask" {
             "summarise"
@@ -186,46 +154,20 @@ impl Inspector {
         let pieces = [
             Markup::plain("h1", name),
             Markup::plain("h2", text!("serve-edit-quote")),
-            Markup::plain("pre", masked(text)),
+            Markup::plain("pre", (self.mask)(text)),
             Markup::plain("p", foreseen(quote)),
             Markup::form(&to, &self.form_token, fields),
         ];
         page(name, navigation(conversation, "/edit"), pieces)
     }
 
-    /// The request that would be sent next, with this prompt or a stand-in for one.
-    pub(super) async fn next(
-        &self,
-        conversation: Conversation,
-        input: &str,
-    ) -> anyhow::Result<String> {
-        let look = LookArgs {
-            conversation: Some(conversation.id.to_string()),
+    /// Returns the page of the request that would be sent next, with this prompt or a placeholder.
+    pub(super) async fn next(&self, conversation: Conversation, input: &str) -> PageResult<String> {
+        let query = NextQuery {
+            conversation: conversation.clone(),
             input: Some(input.to_owned()).filter(|input| !input.trim().is_empty()),
-            cwd: folder_of(&conversation),
-            quiet: true,
-            common: self.common.clone(),
-            ..LookArgs::default()
         };
-        let made = apart(move || async move {
-            let next = next::next(&look).await?;
-            let request = &next.assembly.request;
-            let body = String::from_utf8_lossy(&next.encoding.encode(request)).into_owned();
-            let segments = request.segments.iter().map(|one| {
-                let text = super::super::text::opening(&one.entry.message);
-                [
-                    crate::output::localised(one.layer),
-                    crate::output::localised(one.owner),
-                    grouped(one.entry.tokens),
-                    text,
-                ]
-            });
-            Ok(ForeseenRequest {
-                segments: segments.collect(),
-                body,
-            })
-        });
-        let made = made.await?;
+        let made = (self.actions.next)(query).await?;
         let name = &conversation.name;
         let field = [("id", "input"), ("name", "input"), ("value", input)];
         let ask = Markup::element(
@@ -252,7 +194,11 @@ impl Inspector {
             .into_iter()
             .map(|cells| cells.map(Markup::text).to_vec());
         let summary = text!("serve-next-body", bytes = grouped(made.body.len() as u64));
-        let body = Markup::element("pre", &[("id", "body")], [Markup::text(masked(&made.body))]);
+        let body = Markup::element(
+            "pre",
+            &[("id", "body")],
+            [Markup::text((self.mask)(&made.body))],
+        );
         let pieces = [
             Markup::plain("h1", format!("{name}: {}", text!("serve-next"))),
             ask,
@@ -263,44 +209,38 @@ impl Inspector {
     }
 }
 
-/// The edit that a form asks for, with its price.
-async fn prepared(how: EditHow, form: &FormFields) -> anyhow::Result<PreparedEdit> {
+/// Returns the edit that a form asks for.
+fn requested_edit(form: &FormFields) -> PageResult<PageEdit> {
     let wanted = if form.get("do") == "keep" {
         form.get("edit")
     } else {
         form.get("do")
     };
     if wanted == "undo" {
-        return PreparedEdit::undo(&how, 1).await;
+        return Ok(PageEdit::Undo);
     }
     let ids: Vec<String> = form.all("id").map(str::to_owned).collect();
     let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
-        return Err(usage_error(text!("serve-edit-nothing")));
+        return Err(PageError::Action(text!("serve-edit-nothing").to_owned()));
     };
-    let kind = match wanted {
-        "drop" => EditKind::Drop,
-        "pin" => EditKind::Pin,
-        "mask" => EditKind::Mask,
-        "restore" => EditKind::Restore,
+    Ok(match wanted {
+        "drop" => PageEdit::Drop(ids),
+        "pin" => PageEdit::Pin(ids),
+        "mask" => PageEdit::Mask(ids),
+        "restore" => PageEdit::Restore(ids),
         _ => {
-            let text =
-                Some(form.get("text").replace("\r\n", "\n")).filter(|text| !text.trim().is_empty());
-            let ids = vec![format!("{first}..{last}")];
-            let ask = wanted == "ask";
-            let text = text.filter(|_| !ask);
-            return PreparedEdit::summary(&SummariseArgs {
-                ids,
-                text,
-                no_model: !ask,
-                how,
-            })
-            .await;
+            let ask_model = wanted == "ask";
+            let text = form.get("text").replace("\r\n", "\n");
+            PageEdit::Summarize {
+                range: format!("{first}..{last}"),
+                text: Some(text).filter(|text| !ask_model && !text.trim().is_empty()),
+                ask_model,
+            }
         }
-    };
-    PreparedEdit::of(&how, kind, &ids).await
+    })
 }
 
-/// What the next request would be with an edit, and without.
+/// Describes the next request with an edit, and without it.
 fn foreseen(quote: &Quote) -> String {
     let extra = quote.extra.map_or_else(String::new, |extra| {
         let sign = if extra < 0.0 { "−" } else { "+" };

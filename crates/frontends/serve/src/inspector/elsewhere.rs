@@ -1,25 +1,28 @@
-//! Sessions of other agents where these keep them: listed and shown, and stored only when that is
-//! asked for.
+//! Sessions of other agents: listed and shown, and stored only on request.
 
 use std::path::Path;
 
-use haft_serve::{FormAnswer, Markup, path_segment};
+use haft_imports::{
+    ForeignSession, SessionError, find_session, foreign_sessions, read_session, session_folders,
+};
 use haft_store::Imported;
 use haft_text::grouped;
 
-use super::{Inspector, address, page, spoken};
-use crate::commands::conversations::other_agents::{self, ForeignSession};
+use super::{Inspector, PageResult, address, page};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, path_segment};
+use crate::{PageError, localized};
 
-/// Sessions that are listed, the newest first.
-const MOST: usize = 200;
-/// Messages that are shown at most.
-const SHOWN: usize = 1_000;
+/// Maximum sessions in the list.
+const MAX_SESSIONS: usize = 200;
+/// Maximum messages of a session on its page.
+const MAX_MESSAGES: usize = 1_000;
 
 impl Inspector {
-    /// The sessions of all agents, the newest first.
+    /// Returns the page that lists the sessions of all agents, newest first.
     pub(super) fn elsewhere(&self) -> String {
-        let sessions = other_agents::sessions(self.home.as_deref());
-        let rows = sessions.iter().take(MOST).map(|session| {
+        let sessions = foreign_sessions(&self.session_roots);
+        let rows = sessions.iter().take(MAX_SESSIONS).map(|session| {
             let path = session.path.to_string_lossy();
             vec![
                 Markup::link(&place(session), session.name.as_deref().unwrap_or(&path)),
@@ -38,23 +41,23 @@ impl Inspector {
             Markup::plain("h1", text!("serve-sessions")),
             Markup::plain(
                 "p",
-                text!("serve-sessions-note", folders = other_agents::folders()),
+                text!("serve-sessions-note", folders = session_folders()),
             ),
             Markup::table(&headings, rows),
         ];
         page(text!("serve-sessions"), Markup::all([]), pieces)
     }
 
-    /// One of them, read as it is now.
+    /// Returns the page of a session.
     pub(super) fn session(&self, agent: &str, path: &[&str]) -> Option<String> {
-        let (file, id, format) = other_agents::find(self.home.as_deref(), agent, path)?;
+        let place = find_session(&self.session_roots, agent, path)?;
         let name = path.join("/");
         let mut pieces = Vec::new();
-        match other_agents::read(&file, id.as_deref(), format) {
+        match read_session(&place) {
             Ok(read) => {
                 let named = read.first().map_or(&name, |one| &one.document.name);
                 pieces.push(Markup::plain("h1", named));
-                pieces.push(self.keep(agent, path, &file));
+                pieces.push(self.import_form(agent, path, &place.file));
                 for one in &read {
                     if one.skipped > 0 {
                         pieces.push(Markup::plain(
@@ -66,8 +69,8 @@ impl Inspector {
                         one.document
                             .messages
                             .iter()
-                            .take(SHOWN)
-                            .map(|message| spoken(None, message)),
+                            .take(MAX_MESSAGES)
+                            .map(|message| self.message(None, message)),
                     );
                 }
             }
@@ -75,7 +78,7 @@ impl Inspector {
                 let alert = [("class", "broken"), ("role", "alert")];
                 pieces.extend([
                     Markup::plain("h1", &name),
-                    Markup::element("p", &alert, [Markup::text(problem)]),
+                    Markup::element("p", &alert, [Markup::text(worded(&problem))]),
                 ]);
             }
         }
@@ -86,8 +89,8 @@ impl Inspector {
         ))
     }
 
-    /// What is said of a session that is not stored, and the button that stores it.
-    fn keep(&self, agent: &str, path: &[&str], file: &Path) -> Markup {
+    /// Returns the note that a session is not stored, and the button that stores it.
+    fn import_form(&self, agent: &str, path: &[&str], file: &Path) -> Markup {
         let to: Vec<_> = path.iter().map(|part| path_segment(part)).collect();
         let note = Markup::plain("p", text!("serve-session-note", path = file.display()));
         let button = Markup::button("import", text!("serve-session-import"));
@@ -101,16 +104,17 @@ impl Inspector {
         ])
     }
 
-    /// Stores a session beside haft's own, in a namespace of its agent's name, and shows it.
+    /// Imports a session into the namespace of its agent's name, and shows it.
     pub(super) async fn import(
         &self,
         agent: &str,
         path: &[&str],
-    ) -> anyhow::Result<Option<FormAnswer>> {
-        let Some((file, id, format)) = other_agents::find(self.home.as_deref(), agent, path) else {
+    ) -> PageResult<Option<FormAnswer>> {
+        let Some(place) = find_session(&self.session_roots, agent, path) else {
             return Ok(None);
         };
-        let read = other_agents::read(&file, id.as_deref(), format).map_err(anyhow::Error::msg)?;
+        let read =
+            read_session(&place).map_err(|error| PageError::Action(localized(worded(&error))))?;
         let mut shown = None;
         for one in read {
             let (Imported::New(stored)
@@ -125,7 +129,14 @@ impl Inspector {
     }
 }
 
-/// The address of a session's page.
+fn worded(error: &SessionError) -> String {
+    match error {
+        SessionError::TooLarge => text!("serve-session-too-large").to_owned(),
+        SessionError::Io(_) | SessionError::Import(_) => error.to_string(),
+    }
+}
+
+/// Returns the address of a session's page.
 fn place(session: &ForeignSession) -> String {
     let path = session.path.to_string_lossy();
     let parts: Vec<_> = path

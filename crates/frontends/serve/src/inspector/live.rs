@@ -1,4 +1,4 @@
-//! Runs of the page: begun, followed, answered and stopped here. Runs of other processes are
+//! Runs of the page: started, followed, answered and stopped here. Runs of other processes are
 //! followed from the store, read-only.
 
 use std::path::PathBuf;
@@ -8,29 +8,30 @@ use haft_acp::{
     DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus,
 };
 use haft_agent::ApprovalReply;
-use haft_serve::{FormAnswer, FormFields, Markup};
 use haft_store::{Locked, StoreError};
 use haft_text::{grouped, reveal};
 use haft_types::{ConversationId, PermissionMode};
 
-use super::super::text::{and_cost, masked};
-use super::family::jobs;
-use super::{Inspector, address, navigation, page, spoken};
-use crate::jobs::JobFolder;
+use super::family::JobRow;
+use super::{Inspector, PageResult, address, and_cost, navigation, page};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, FormFields};
 
-/// Messages of a run that are shown below what happens now.
+/// The newest messages shown below the state of a run.
 const LATEST: usize = 12;
 
-/// Where runs of the page go on.
-pub(crate) struct PageRuns {
-    pub(crate) tasks: Arc<DelegatedTasks>,
-    /// The folder that is proposed.
-    pub(crate) cwd: PathBuf,
-    /// The models that can be chosen.
-    pub(crate) models: Vec<String>,
-    pub(crate) mode: PermissionMode,
-    /// Runs in the background, which are shown beside.
-    pub(crate) jobs: JobFolder,
+/// The runs that the page starts, and the defaults of its form.
+pub struct PageRuns {
+    /// The runs.
+    pub tasks: Arc<DelegatedTasks>,
+    /// The proposed folder.
+    pub cwd: PathBuf,
+    /// The available models.
+    pub models: Vec<String>,
+    /// The proposed permission mode.
+    pub mode: PermissionMode,
+    /// Lists background jobs, which are shown as well.
+    pub jobs: Box<dyn Fn() -> Vec<JobRow> + Send + Sync>,
 }
 
 const MODES: [(&str, PermissionMode); 4] = [
@@ -41,7 +42,7 @@ const MODES: [(&str, PermissionMode); 4] = [
 ];
 
 impl Inspector {
-    /// The form that begins a run, and the runs there are.
+    /// Returns the form that starts a run, and the list of runs.
     pub(super) fn runs(&self, notice: Markup, form: &FormFields) -> Option<String> {
         let runs = self.runs.as_ref()?;
         let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
@@ -94,12 +95,12 @@ impl Inspector {
             Markup::form("/run", &self.form_token, fields),
             Markup::plain("h2", text!("serve-run-here")),
             Markup::table(&headings, rows),
-            jobs(&runs.jobs),
+            self.jobs((runs.jobs)()),
         ];
         Some(page(text!("serve-run-new"), Markup::all([]), pieces))
     }
 
-    /// Begins a run.
+    /// Starts a run.
     pub(super) fn start(&self, form: &FormFields) -> Option<FormAnswer> {
         let runs = self.runs.as_ref()?;
         let prompt = form.get("prompt").replace("\r\n", "\n");
@@ -125,16 +126,16 @@ impl Inspector {
         };
         match said {
             Ok(task) => Some(FormAnswer::See(address(&task.id, "/live"))),
-            Err(error) => self.runs(alert(&error), form).map(FormAnswer::Page),
+            Err(error) => self.runs(self.alert(&error), form).map(FormAnswer::Page),
         }
     }
 
-    /// What happens in a conversation now.
+    /// Returns the page of a running conversation.
     pub(super) async fn live(
         &self,
         id: &ConversationId,
         notice: Markup,
-    ) -> anyhow::Result<Option<String>> {
+    ) -> PageResult<Option<String>> {
         let stored = self.store.get(id).await?;
         let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
         if stored.is_none() && task.is_none() {
@@ -169,7 +170,11 @@ impl Inspector {
             let messages = self.store.messages(id).await?;
             let from = messages.len().saturating_sub(LATEST);
             now.push(Markup::plain("h2", text!("serve-run-latest")));
-            now.extend(messages[from..].iter().map(|one| spoken(Some(id), one)));
+            now.extend(
+                messages[from..]
+                    .iter()
+                    .map(|one| self.message(Some(id), one)),
+            );
         }
         let mut pieces = vec![
             Markup::plain("h1", &name),
@@ -187,8 +192,8 @@ impl Inspector {
         Ok(Some(page(&name, navigation, pieces)))
     }
 
-    /// Who else writes to a conversation.
-    async fn held(&self, id: &ConversationId) -> anyhow::Result<Option<String>> {
+    /// Returns the other process that holds the lock of a conversation.
+    async fn held(&self, id: &ConversationId) -> PageResult<Option<String>> {
         match self.store.try_lock(id).await {
             Ok(_) => Ok(None),
             Err(StoreError::LockTimeout {
@@ -202,7 +207,7 @@ impl Inspector {
         }
     }
 
-    /// How a run of this page stands, and what it asks.
+    /// Returns the state of a run of this page, and its open approvals.
     fn happening(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
         let TaskState {
             view,
@@ -215,7 +220,11 @@ impl Inspector {
             &[("role", "status"), ("class", "status")],
             [
                 Markup::plain("strong", status_name(view.status)),
-                Markup::text(format!(" {} {}", masked(&view.message), masked(&activity))),
+                Markup::text(format!(
+                    " {} {}",
+                    (self.mask)(&view.message),
+                    (self.mask)(&activity)
+                )),
             ],
         )];
         pieces.extend(
@@ -227,18 +236,18 @@ impl Inspector {
             pieces.push(Markup::element(
                 "pre",
                 &[("class", "said")],
-                [Markup::text(masked(&view.text))],
+                [Markup::text((self.mask)(&view.text))],
             ));
         }
         if let Some(question) = &view.question {
-            pieces.push(Markup::plain("p", masked(&question.question)));
+            pieces.push(Markup::plain("p", (self.mask)(&question.question)));
             pieces.push(Markup::element(
                 "ul",
                 &[],
                 question
                     .options
                     .iter()
-                    .map(|one| Markup::plain("li", masked(one))),
+                    .map(|one| Markup::plain("li", (self.mask)(one))),
             ));
         }
         if !view.changed_files.is_empty() {
@@ -248,7 +257,7 @@ impl Inspector {
                 &[],
                 view.changed_files
                     .keys()
-                    .map(|path| Markup::plain("li", masked(path))),
+                    .map(|path| Markup::plain("li", (self.mask)(path))),
             ));
         }
         let usage = view.usage;
@@ -328,12 +337,12 @@ impl Inspector {
         )
     }
 
-    /// Answers, stops or goes on with a run.
+    /// Answers, stops or continues a run.
     pub(super) async fn answered(
         &self,
         id: &ConversationId,
         form: &FormFields,
-    ) -> anyhow::Result<Option<FormAnswer>> {
+    ) -> PageResult<Option<FormAnswer>> {
         let Some(runs) = &self.runs else {
             return Ok(None);
         };
@@ -342,7 +351,7 @@ impl Inspector {
             Err(TaskError::Unknown(_)) => return Ok(None),
             Err(error) => {
                 return Ok(self
-                    .live(id, alert(&worded(&error)))
+                    .live(id, self.alert(&worded(&error)))
                     .await?
                     .map(FormAnswer::Page));
             }
@@ -375,11 +384,14 @@ impl Inspector {
         };
         match done {
             Ok(()) => Ok(Some(FormAnswer::See(address(id, "/live")))),
-            Err(error) => Ok(self.live(id, alert(&error)).await?.map(FormAnswer::Page)),
+            Err(error) => Ok(self
+                .live(id, self.alert(&error))
+                .await?
+                .map(FormAnswer::Page)),
         }
     }
 
-    /// Something that is different once a run of this page is.
+    /// Returns a text that changes whenever a run of this page does.
     pub(super) fn live_version(&self, id: &ConversationId) -> String {
         let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
         task.map_or_else(String::new, |task| {
@@ -422,15 +434,7 @@ fn worded(error: &TaskError) -> String {
     }
 }
 
-fn alert(text: &str) -> Markup {
-    Markup::element(
-        "p",
-        &[("class", "broken"), ("role", "alert")],
-        [Markup::text(masked(text))],
-    )
-}
-
-/// What a run is called here: the beginning of its prompt or of its newest text.
+/// Returns the name of a run: the beginning of its prompt or of its newest text.
 fn called(task: &DelegatedTask) -> String {
     let text = task.first_prompt().unwrap_or_else(|| task.view().text);
     let line: String = text

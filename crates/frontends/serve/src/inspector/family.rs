@@ -1,31 +1,41 @@
-//! Conversations that were started from others, as a tree, and runs in the background.
+//! Conversations that were started from others, as a tree, and background jobs.
 
 use std::collections::HashMap;
 
-use haft_serve::Markup;
 use haft_store::{Conversation, ConversationRow, ConversationScope};
 use haft_types::ConversationId;
 use serde_json::Value;
 
-use super::super::text::masked;
-use super::{Inspector, address};
-use crate::jobs::JobFolder;
+use super::{Inspector, PageResult, address};
+use crate::markup::Markup;
 
-/// What the namespace of a project's sub-agents ends with.
-const OF_AGENTS: &str = "#agents";
+/// A run in the background.
+pub struct JobRow {
+    /// The first line of its task, or its id.
+    pub task: String,
+    /// Its conversation, once it has one.
+    pub conversation: Option<ConversationId>,
+    /// Its state.
+    pub state: &'static str,
+    /// Its folder.
+    pub cwd: String,
+}
+
+/// The suffix of the namespace of a project's sub-agents.
+const AGENTS_SUFFIX: &str = "#agents";
 
 impl Inspector {
-    /// The conversation that this one was started from, and those that were started from it, as a
-    /// tree.
-    pub(super) async fn family(&self, conversation: &Conversation) -> anyhow::Result<Markup> {
+    /// Returns a link to the conversation that this one was started from, and the tree of those
+    /// started from it.
+    pub(super) async fn family(&self, conversation: &Conversation) -> PageResult<Markup> {
         let project = conversation
             .namespace
-            .strip_suffix(OF_AGENTS)
+            .strip_suffix(AGENTS_SUFFIX)
             .unwrap_or(&conversation.namespace);
         let listed = self
             .store
             .list(ConversationScope::Namespace(&format!(
-                "{project}{OF_AGENTS}"
+                "{project}{AGENTS_SUFFIX}"
             )))
             .await?;
         let mut children: HashMap<ConversationId, Vec<ConversationRow>> = HashMap::new();
@@ -58,15 +68,36 @@ impl Inspector {
             .map(|_| Markup::plain("h2", text!("serve-sub-agents")));
         Ok(Markup::all(parent.into_iter().chain(heading).chain(tree)))
     }
+
+    /// Returns the table of background jobs.
+    pub(super) fn jobs(&self, jobs: Vec<JobRow>) -> Markup {
+        let rows = jobs.into_iter().map(|job| {
+            let name = match job.conversation {
+                Some(id) => Markup::link(&address(&id, "/live"), (self.mask)(&job.task)),
+                None => Markup::text((self.mask)(&job.task)),
+            };
+            vec![name, Markup::text(job.state), Markup::text(job.cwd)]
+        });
+        let headings = [
+            text!("serve-name"),
+            text!("serve-run-status"),
+            text!("serve-run-folder"),
+        ];
+        Markup::all([
+            Markup::plain("h2", text!("serve-jobs")),
+            Markup::table(&headings, rows),
+        ])
+    }
 }
 
-/// What was started from a conversation. Each is taken out, so that a circle ends.
+/// Returns the tree of conversations started from `of`. Each is removed from `children`, so that a
+/// cycle ends.
 fn branches(
     children: &mut HashMap<ConversationId, Vec<ConversationRow>>,
     of: &ConversationId,
 ) -> Option<Markup> {
     let mut rows = children.remove(of)?;
-    // The first one first.
+    // Oldest first.
     rows.reverse();
     let branch = |row: ConversationRow| {
         let link = Markup::link(&address(&row.id, ""), &row.name);
@@ -75,29 +106,4 @@ fn branches(
     };
     let branches: Vec<_> = rows.into_iter().map(branch).collect();
     Some(Markup::element("ul", &[], branches))
-}
-
-/// Runs in the background, and how they stand.
-pub(super) fn jobs(folder: &JobFolder) -> Markup {
-    let rows = folder.all().unwrap_or_default().into_iter().map(|job| {
-        let task = job.told.task.as_deref().unwrap_or(&job.told.id);
-        let name = match job.conversation() {
-            Some(id) => Markup::link(&address(&id, "/live"), masked(task)),
-            None => Markup::text(masked(task)),
-        };
-        vec![
-            name,
-            Markup::text(job.state().word()),
-            Markup::text(job.told.cwd.display().to_string()),
-        ]
-    });
-    let headings = [
-        text!("serve-name"),
-        text!("serve-run-status"),
-        text!("serve-run-folder"),
-    ];
-    Markup::all([
-        Markup::plain("h2", text!("serve-jobs")),
-        Markup::table(&headings, rows),
-    ])
 }
