@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_are_text_and_images() {
+    fn read_accepts_text_and_images() {
         let one = r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
         assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
         let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn both_generations_of_answers() {
+    fn read_accepts_both_generations_of_answers() {
         let answered = |response: Value| {
             let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
             match read(&line.to_string()) {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_not_supported_is_answered() {
+    fn unsupported_request_is_answered() {
         let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "rewind_files"}});
         let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else {
             panic!("no reply")

@@ -1,4 +1,4 @@
-//! Requests to pages, files of the site, and events that say when a page has changed.
+//! Serves pages, files of the site, and events that report changes of a page.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -72,7 +72,7 @@ impl FormFields {
     }
 }
 
-/// What comes of a form.
+/// The answer to a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormAnswer {
     /// This page.
@@ -89,7 +89,7 @@ pub fn path_segment(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// A picture of the site.
+/// An image of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteImage {
     kind: &'static str,
@@ -97,7 +97,7 @@ pub struct SiteImage {
 }
 
 impl SiteImage {
-    /// The picture, if it is of a kind that cannot hold a script.
+    /// Creates an image, or returns `None` for a media type that can contain scripts.
     pub fn new(media_type: &str, bytes: Vec<u8>) -> Option<Self> {
         let kind = ["image/png", "image/jpeg", "image/gif", "image/webp"]
             .into_iter()
@@ -106,30 +106,30 @@ impl SiteImage {
     }
 }
 
-/// What is served.
+/// The contents that [`serve`] serves. Tests of the server use a site of their own.
 #[async_trait]
 pub trait Site: Send + Sync {
-    /// The page, as a whole document; `None` where there is none.
+    /// Returns a page as a whole document, or `None` if there is no such page.
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
 
-    /// The picture at an address below `/image`.
+    /// Returns the image at an address below `/image`.
     async fn image(&self, request: &PageRequest) -> Option<SiteImage>;
 
-    /// Does what a form of the site asks for; `None` where there is no such form.
+    /// Handles a form of the site, or returns `None` if there is no such form.
     async fn post(
         &self,
         request: &PageRequest,
         form: &FormFields,
     ) -> Result<Option<FormAnswer>, String>;
 
-    /// Something that is different once the page is; `None` for pages that do not change.
+    /// Returns a text that changes whenever the page does, or `None` for a page that never changes.
     async fn version(&self, request: &PageRequest) -> Option<String>;
 
-    /// The style sheet of all pages.
+    /// Returns the style sheet of all pages.
     fn style(&self) -> String;
 }
 
-/// Serves until `end`. The listener must be one of this machine only.
+/// Serves `site` until `end` completes. The listener must accept connections of this machine only.
 pub async fn serve(
     listener: TcpListener,
     site: Arc<dyn Site>,
@@ -148,7 +148,7 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or a client that went away: the next one may be luckier.
+            // Out of descriptors, or a client that disconnected; the next connection may succeed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -160,7 +160,7 @@ pub async fn serve(
                 let token = token.clone();
                 async move { Ok::<_, Infallible>(answer(site, &token, port, request).await) }
             });
-            // A client that breaks off is its own business.
+            // A client that disconnects is not an error.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;
@@ -211,7 +211,7 @@ async fn answer(
     response
 }
 
-/// A form, which must be one that the site wrote.
+/// Handles a form, which must be one that the site wrote.
 async fn posted(
     site: Arc<dyn Site>,
     token: &AccessToken,
@@ -289,7 +289,7 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     }
 }
 
-/// Why there is no page, for whoever looks at it.
+/// Returns a response that explains why there is no page.
 fn refused(status: StatusCode, why: &str) -> Response<SiteBody> {
     reply(
         status,
@@ -313,7 +313,7 @@ fn set(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
     }
 }
 
-/// An event whenever the page is another one, and first what it is now.
+/// Sends an event whenever the version of the page changes, and first the current version.
 fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {

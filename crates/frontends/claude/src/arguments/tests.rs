@@ -32,7 +32,7 @@ fn lowered(args: &[&str]) -> (Vec<String>, ClaudeOptions) {
 }
 
 #[test]
-fn what_the_sdks_pass_is_taken() {
+fn lower_accepts_the_flags_of_the_sdks() {
     let python = [
         "/x/claude",
         "--output-format",
@@ -96,7 +96,7 @@ fn what_the_sdks_pass_is_taken() {
     );
     assert!(options.asks_client && options.renames_tools && !options.bypass_allowed);
     assert_eq!(options.notices.len(), 2, "{:?}", options.notices);
-    // The other SDK writes the same with equals signs.
+    // The other SDK writes these flags with equals signs.
     let (args, options) = lowered(&[
         "claude",
         "--output-format=stream-json",
@@ -130,7 +130,7 @@ fn what_the_sdks_pass_is_taken() {
 }
 
 #[test]
-fn both_spellings_and_lists_of_people_are_taken() {
+fn lower_accepts_both_spellings_and_lists() {
     for flags in [
         ["--allowedTools", "--maxTurns"],
         ["--allowed-tools", "--max-turns"],
@@ -177,13 +177,13 @@ fn both_spellings_and_lists_of_people_are_taken() {
 }
 
 #[test]
-fn what_nobody_knows_is_left_out_and_takes_no_prompt_with_it() {
+fn lower_ignores_unknown_flags_and_keeps_the_prompt() {
     let (args, options) = lowered(&["claude", "-p", "--new-thing", "fix it"]);
     assert_eq!(
         (args[3..].to_vec(), options.notices.len()),
         (vec!["--".to_owned(), "fix it".to_owned()], 1)
     );
-    // Where prompts come over standard input, what follows is its value.
+    // If prompts arrive on standard input, the next argument is the value.
     let (args, _) = lowered(&[
         "claude",
         "--new-thing",
@@ -219,7 +219,7 @@ fn what_nobody_knows_is_left_out_and_takes_no_prompt_with_it() {
 }
 
 #[test]
-fn what_would_send_another_conversation_is_refused() {
+fn lower_refuses_flags_that_change_the_conversation() {
     for flag in [
         "--resume-session-at=x",
         "--resume-drops-turn=x",
@@ -233,7 +233,7 @@ fn what_would_send_another_conversation_is_refused() {
 }
 
 #[test]
-fn only_what_is_meant_for_claude_is_read_so() {
+fn lower_reads_only_command_lines_for_claude() {
     for own in [
         &["haft", "run", "x"][..],
         &["haft", "-p", "x"],

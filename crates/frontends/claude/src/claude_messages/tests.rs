@@ -83,7 +83,7 @@ fn result(outcome: Outcome, code: &str) -> EventBody {
 }
 
 #[test]
-fn a_reply_is_one_message_once_it_is_whole() {
+fn reply_is_one_message_when_complete() {
     let thought = EventBody::Thinking { text: "hm".into() };
     let lines = told(
         vec![
@@ -113,7 +113,7 @@ fn a_reply_is_one_message_once_it_is_whole() {
 }
 
 #[test]
-fn words_of_a_failed_reply_are_in_no_message() {
+fn text_of_a_failed_reply_is_in_no_message() {
     let retry = EventBody::Retry {
         attempt: 1,
         limit: Some(5),
@@ -131,7 +131,7 @@ fn words_of_a_failed_reply_are_in_no_message() {
 }
 
 #[test]
-fn a_denied_call_is_listed_in_the_result_of_its_turn_only() {
+fn denied_call_is_listed_only_in_the_result_of_its_turn() {
     let denied = EventBody::ToolResult {
         id: "t1".into(),
         name: "read_file".into(),
@@ -164,7 +164,7 @@ fn a_denied_call_is_listed_in_the_result_of_its_turn_only() {
 }
 
 #[test]
-fn every_outcome_has_a_word() {
+fn every_outcome_has_a_subtype() {
     let words = [
         (Outcome::Completed, "answered", "success", false),
         (Outcome::Waiting, "question", "success", false),
@@ -206,7 +206,7 @@ fn every_outcome_has_a_word() {
 }
 
 #[test]
-fn pieces_open_and_close_their_blocks() {
+fn partial_messages_open_and_close_blocks() {
     let arriving = vec![
         text("a"),
         text("b"),
