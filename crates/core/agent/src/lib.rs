@@ -65,10 +65,12 @@ pub use builder::AgentBuilder;
 pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
-/// What a front end needs of a running session: its events, and the approval of calls.
+/// Messages between agents, and from the user to a sub-agent.
+pub use haft_engine::hub;
+/// The parts of a running session that a front end needs: events, approvals, hooks.
 pub use haft_engine::{
-    Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, MAIN, ModeSwitch,
-    Session, Which,
+    Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, HookContext, HookEvent,
+    HookOutcome, MAIN, ModeSwitch, Session, Which, parse_hook_output,
 };
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;

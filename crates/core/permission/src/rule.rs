@@ -119,6 +119,20 @@ pub(super) enum CallPattern {
 }
 
 impl PermissionRule {
+    /// Returns a rule that covers at least as much as `rule`, a rule of another agent that haft
+    /// can't express: the words of the command before the first that is not literal, or the whole
+    /// tool. Only rules that ask or deny may be widened.
+    pub fn wider(rule: &str) -> Option<String> {
+        let (tool, inside) = rule.split_once('(')?;
+        let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
+        let by_words = (1..words.len())
+            .rev()
+            .map(|count| format!("{tool}({}:*)", words[..count].join(" ")));
+        by_words
+            .chain([tool.trim().to_owned()])
+            .find(|wider| Self::parse(wider, None).is_ok())
+    }
+
     /// Reads a rule. `home` is what `~` stands for in patterns.
     pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, RuleError> {
         let shape = || RuleError::Shape(text.to_owned());

@@ -40,7 +40,7 @@ pub use cut::{Cut, CutLimits, Gap, cut_ends, cut_lines};
 pub use json::escape_json;
 pub use mask::Masker;
 pub use names::NameRule;
-pub use numbers::grouped;
+pub use numbers::{grouped, money, percent};
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
 pub use svg::{Anchor, Svg, SvgElement, escape_markup};
 pub use terms::{TermScript, TermStyle, TextRun, fold_char};

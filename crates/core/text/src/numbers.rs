@@ -17,6 +17,20 @@ pub fn grouped(number: impl Into<i128>) -> String {
     text
 }
 
+/// Formats a share of 0 to 1 as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Formats an amount of dollars, with four decimals below one dollar.
+pub fn money(usd: f64) -> String {
+    if usd.abs() < 1.0 {
+        format!("${usd:.4}")
+    } else {
+        format!("${usd:.2}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

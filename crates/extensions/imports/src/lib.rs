@@ -4,7 +4,8 @@
 //! One module per format, all of them pure functions of the text: nothing here reads a clock or a
 //! store, and nothing is written; the caller gives the text and hands the documents to
 //! [`Store::import`](haft_store::Store::import). Where a session is no text, [`stored_text`] makes
-//! one of the agent's database or folder, and that module alone reads files.
+//! one of the agent's database or folder. Only that module and `session_folders.rs`, which finds the
+//! sessions other agents keep, read files.
 //!
 //! Invariant: the same text gives the same ids, and a text that only grew gives the same messages
 //! and then more. What a format says and haft has no place for is kept in metadata or counted as
@@ -28,6 +29,7 @@ mod kimi;
 mod opencode;
 mod openhands;
 mod pi;
+mod session_folders;
 mod stored;
 mod swe_agent;
 mod time;
@@ -41,6 +43,10 @@ use haft_types::Timestamp;
 use serde_json::Value;
 use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
+pub use session_folders::{
+    ForeignSession, SessionError, SessionPlace, SessionRoots, find_session, foreign_sessions,
+    read_session, session_files, session_folders,
+};
 pub use stored::{StoredSession, is_database, stored_sessions, stored_text};
 
 /// A format conversations are read from.

@@ -35,4 +35,4 @@ pub use replay::{
     Coverage, RecordedStep, Recording, Replay, Replayed, RequestSurroundings, coverage, replay,
 };
 pub use tables::{OUTCOME_HEADINGS, outcome_json, outcome_page, outcome_rows, pricing_line};
-pub use variant::{UnknownVariant, VARIANTS, Variant};
+pub use variant::{USUAL_POLICIES, UnknownVariant, VARIANTS, Variant};

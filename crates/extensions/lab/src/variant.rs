@@ -23,6 +23,9 @@ pub struct Variant {
     pub archives: bool,
 }
 
+/// The policies that are compared by default.
+pub const USUAL_POLICIES: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
+
 /// What can be written where a policy is named.
 pub const VARIANTS: &str = "\
 default, none (no reminders), front, tail, after-tool-result:N, before-assistant:N, from-end:N or cache-aware; \

@@ -53,7 +53,7 @@ pub use self::names::ProjectName;
 pub use self::queue::{
     AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask,
     SpendingLimit, TASK_RECORD, Taker, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending,
-    TaskState, TaskTakenOver, WorkerRow,
+    TaskState, TaskTakenOver, WorkerRow, utc_text,
 };
 
 /// What the writing thread owns.

@@ -32,7 +32,7 @@ pub use self::files::{KeptFile, KeptKind, TASK_RECORD};
 pub use self::limits::SpendingLimit;
 pub use self::model::{
     AddedTask, LabelCost, NewTask, QueueStatistics, QueuedTask, TaskEnd, TaskRequest, TaskState,
-    WorkerRow,
+    WorkerRow, utc_text,
 };
 pub(crate) use self::take::name_connection;
 pub use self::take::{GivenBack, Taker, TaskSpending};

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use haft_claude::{ClaudeCommandLine, ClaudeOptions};
 use haft_project::KnowledgeKind;
 
 use crate::commands;
-use crate::commands::claude::{self, ClaudeCommandLine, ClaudeOptions};
+use crate::commands::claude;
 use crate::commands::foreign_flags;
 use crate::commands::interactive::InterfaceStyle;
 use crate::commands::lone_word::{self, LoneWord};
@@ -154,10 +155,10 @@ impl Cli {
         // Without a terminal there is nobody to talk to.
         let mut definition =
             usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
-        let claude = match claude::lower(&args, &definition) {
+        let claude = match haft_claude::lower(&args, &definition) {
             None => None,
-            Some(ClaudeCommandLine::Refused(why)) => {
-                return Err(definition.error(ErrorKind::UnknownArgument, why));
+            Some(ClaudeCommandLine::Refused(flag)) => {
+                return Err(definition.error(ErrorKind::UnknownArgument, claude::refusal(&flag)));
             }
             Some(ClaudeCommandLine::Lowered {
                 args: lowered,
@@ -199,7 +200,7 @@ impl Cli {
         })
     }
 
-    /// The same with what a command line of Claude Code said beside arguments.
+    /// Adds the options of a Claude Code command line to the arguments of the run.
     fn with_claude(mut self, options: ClaudeOptions) -> Self {
         match &mut self.command {
             Some(CliCommand::Run(args)) => args.claude = options,

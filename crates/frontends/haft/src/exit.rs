@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use haft_agent::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
+use haft_claude::ClaudeError;
 use haft_model::ModelError;
 use haft_types::Outcome;
 
@@ -113,7 +114,7 @@ fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)>
     if let Some(error) = cause.downcast_ref::<ModelError>() {
         return Some((error.code(), None));
     }
-    cause.is::<UsageError>().then_some(("usage", None))
+    (cause.is::<UsageError>() || cause.is::<ClaudeError>()).then_some(("usage", None))
 }
 
 /// Like [`kind`], for what keeps a session from being opened.
@@ -200,6 +201,7 @@ pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
 /// Whether the user can mend it in how haft was called or configured.
 fn is_usage(cause: &(dyn Error + 'static)) -> bool {
     cause.is::<UsageError>()
+        || cause.is::<ClaudeError>()
         || cause.is::<ConfigError>()
         || cause.is::<KeyError>()
         || cause.downcast_ref().is_some_and(FolderError::is_usage)

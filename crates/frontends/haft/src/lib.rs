@@ -15,7 +15,6 @@ mod commands;
 mod exit;
 mod jobs;
 mod output;
-mod stream;
 mod wiring;
 
 use std::process::ExitCode;
@@ -41,7 +40,7 @@ pub fn run() -> ExitCode {
     haft_sandbox::share_heaps();
     exit::mask_panics();
     wiring::language::choose(std::env::args_os());
-    if let Some(version) = commands::claude::version(&std::env::args_os().collect::<Vec<_>>()) {
+    if let Some(version) = haft_claude::version(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version)
             .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
             .into();

@@ -4,7 +4,6 @@
 //! reader that went away (`haft … | head`) is no error.
 
 mod agents;
-pub(crate) mod claude;
 mod events;
 pub(crate) mod hints;
 mod messages;

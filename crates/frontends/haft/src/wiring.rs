@@ -52,7 +52,7 @@ use log::LogLevel;
 
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::asked as asked_by_servers;
-pub(crate) use policy::{ProjectPolicy, wider as wider_rule};
+pub(crate) use policy::ProjectPolicy;
 pub(crate) use prompts::{OfferedPrompt, PromptSources};
 pub(crate) use readers::readers;
 

@@ -1,17 +1,54 @@
-//! The local web page of haft: HTTP on loopback, who may read it, and markup in which nothing can
-//! run.
+//! The local web page of haft: HTTP on loopback, access control, and the pages of the context
+//! inspector.
 //!
-//! What the pages say is the front end's business ([`Site`]); this crate must not read a store. It
-//! refuses whoever has no token, other host names (a page elsewhere whose name was bound to this
-//! machine), other origins, and forms that the site did not write; and it sends a policy under
-//! which no script, style or image from elsewhere is loaded.
+//! The server ([`serve`]) rejects clients without the token, other host names (a page elsewhere
+//! whose name was bound to this machine), other origins, and forms that the site did not write; it
+//! sends a policy under which no script, style or image from elsewhere is loaded. The pages
+//! ([`Inspector`]) read the store themselves; for the request log and for sessions they call
+//! functions of the binary ([`InspectorActions`]). This crate reads no environment and starts no
+//! session.
 //!
-//! Read first: [`serve`], [`Site`], [`Markup`].
+//! Read first: [`serve`], [`Inspector`], [`Markup`].
 
+/// A message of `messages/LANGUAGE`, by its key: `text!("serve-why", cause, tokens, cost)`.
+macro_rules! text {
+    ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
+}
+
+mod actions;
+mod error;
 mod guard;
+mod inspector;
 mod markup;
 mod server;
 
+use std::fmt::Display;
+
+use haft_messages::MessageFile;
+
+#[cfg(feature = "lab")]
+pub use actions::{CompareQuery, PolicyTable};
+pub use actions::{
+    EditQuery, EditQuote, EditableMessages, InspectorActions, NextQuery, NextRequestDetails,
+    PageAction, PageEdit, PrefixBreak, RequestDetails, RequestQuery, RequestTimeline,
+    SegmentDetails, TimelineQuery, TimelineRequest,
+};
+pub use error::PageError;
 pub use guard::AccessToken;
+#[cfg(feature = "postgres")]
+pub use inspector::OpenQueue;
+pub use inspector::{Inspector, JobRow, MaskText, PageRuns, PartText, is_recorded};
 pub use markup::{Markup, document, redirect_page};
-pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, serve};
+pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment, serve};
+
+/// The texts of the pages. Every key begins with the name of its file.
+static MESSAGES: [MessageFile; 1] = [MessageFile::new(
+    "serve",
+    include_str!("../messages/en/serve.ftl"),
+    include_str!("../messages/zh-CN/serve.ftl"),
+)];
+
+/// Translates a text of a library to the user's language.
+fn localized(text: impl Display) -> String {
+    haft_messages::error_text(&text.to_string()).into_owned()
+}

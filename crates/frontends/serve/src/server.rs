@@ -1,4 +1,4 @@
-//! Requests to pages, files of the site, and events that say when a page has changed.
+//! Serves pages, files of the site, and events that report changes of a page.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,56 +15,47 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE}
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::guard::{AccessToken, GivenSecrets, GuardVerdict, check, protect};
 use crate::markup::redirect_page;
 
-/// How often is looked whether a page has changed.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval between polls of a page.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a page is asked for.
+/// The path and the query of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The parts of the path, decoded.
+    /// The segments of the path, decoded. Bytes that are not UTF-8 are replaced.
     pub path: Vec<String>,
-    /// The query, decoded; of a name that occurs twice the last one.
+    /// The query, decoded. If a name occurs twice, the last value counts.
     pub query: BTreeMap<String, String>,
 }
 
 impl PageRequest {
     fn new(path: &str, query: &str) -> Self {
-        let path = path.split('/').filter(|part| !part.is_empty()).map(decoded);
+        let segments = path.split('/').filter(|segment| !segment.is_empty());
         Self {
-            path: path.collect(),
-            query: FormFields::new(query).0.into_iter().collect(),
+            path: segments
+                .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
+                .collect(),
+            query: FormFields::new(query.as_bytes()).0.into_iter().collect(),
         }
     }
 }
 
-/// What a form was filled with, in its order.
+/// The fields of a form, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
-    fn new(text: &str) -> Self {
-        let pair = |pair: &str| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (
-                decoded(&name.replace('+', " ")),
-                decoded(&value.replace('+', " ")),
-            )
-        };
-        Self(
-            text.split('&')
-                .filter(|pair| !pair.is_empty())
-                .map(pair)
-                .collect(),
-        )
+    fn new(encoded: &[u8]) -> Self {
+        Self(form_urlencoded::parse(encoded).into_owned().collect())
     }
 
-    /// The value of this field; empty where it is not in the form.
+    /// Returns the first value of a field, or an empty string if the form does not have it.
     pub fn get(&self, name: &str) -> &str {
         self.0
             .iter()
@@ -72,7 +63,7 @@ impl FormFields {
             .map_or("", |(_, value)| value)
     }
 
-    /// All values of a field that can be there several times.
+    /// Returns all values of a field.
     pub fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -81,7 +72,7 @@ impl FormFields {
     }
 }
 
-/// What comes of a form.
+/// The answer to a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormAnswer {
     /// This page.
@@ -90,22 +81,15 @@ pub enum FormAnswer {
     See(String),
 }
 
-/// A text with its `%XX` read. What is not UTF-8 is replaced.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits
-            .filter(|_| first == b'%')
-            .and_then(|two| u8::from_str_radix(two, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// The characters of a path segment that are percent-encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+/// Encodes `text` as one segment of a path.
+pub fn path_segment(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// A picture of the site.
+/// An image of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteImage {
     kind: &'static str,
@@ -113,7 +97,7 @@ pub struct SiteImage {
 }
 
 impl SiteImage {
-    /// The picture, if it is of a kind that cannot hold a script.
+    /// Creates an image, or returns `None` for a media type that can contain scripts.
     pub fn new(media_type: &str, bytes: Vec<u8>) -> Option<Self> {
         let kind = ["image/png", "image/jpeg", "image/gif", "image/webp"]
             .into_iter()
@@ -122,30 +106,30 @@ impl SiteImage {
     }
 }
 
-/// What is served.
+/// The contents that [`serve`] serves. Tests of the server use a site of their own.
 #[async_trait]
 pub trait Site: Send + Sync {
-    /// The page, as a whole document; `None` where there is none.
+    /// Returns a page as a whole document, or `None` if there is no such page.
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
 
-    /// The picture at an address below `/image`.
+    /// Returns the image at an address below `/image`.
     async fn image(&self, request: &PageRequest) -> Option<SiteImage>;
 
-    /// Does what a form of the site asks for; `None` where there is no such form.
+    /// Handles a form of the site, or returns `None` if there is no such form.
     async fn post(
         &self,
         request: &PageRequest,
         form: &FormFields,
     ) -> Result<Option<FormAnswer>, String>;
 
-    /// Something that is different once the page is; `None` for pages that do not change.
+    /// Returns a text that changes whenever the page does, or `None` for a page that never changes.
     async fn version(&self, request: &PageRequest) -> Option<String>;
 
-    /// The style sheet of all pages.
+    /// Returns the style sheet of all pages.
     fn style(&self) -> String;
 }
 
-/// Serves until `end`. The listener must be one of this machine only.
+/// Serves `site` until `end` completes. The listener must accept connections of this machine only.
 pub async fn serve(
     listener: TcpListener,
     site: Arc<dyn Site>,
@@ -164,7 +148,7 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or a client that went away: the next one may be luckier.
+            // Out of descriptors, or a client that disconnected; the next connection may succeed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -176,7 +160,7 @@ pub async fn serve(
                 let token = token.clone();
                 async move { Ok::<_, Infallible>(answer(site, &token, port, request).await) }
             });
-            // A client that breaks off is its own business.
+            // A client that disconnects is not an error.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;
@@ -227,7 +211,7 @@ async fn answer(
     response
 }
 
-/// A form, which must be one that the site wrote.
+/// Handles a form, which must be one that the site wrote.
 async fn posted(
     site: Arc<dyn Site>,
     token: &AccessToken,
@@ -249,7 +233,7 @@ async fn posted(
     let Ok(body) = Limited::new(request.into_body(), LARGEST).collect().await else {
         return refused(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
     };
-    let form = FormFields::new(&String::from_utf8_lossy(&body.to_bytes()));
+    let form = FormFields::new(&body.to_bytes());
     if !token.wrote(form.get(crate::markup::FORM_TOKEN)) {
         return refused(
             StatusCode::FORBIDDEN,
@@ -305,7 +289,7 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     }
 }
 
-/// Why there is no page, for whoever looks at it.
+/// Returns a response that explains why there is no page.
 fn refused(status: StatusCode, why: &str) -> Response<SiteBody> {
     reply(
         status,
@@ -329,7 +313,7 @@ fn set(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
     }
 }
 
-/// An event whenever the page is another one, and first what it is now.
+/// Sends an event whenever the version of the page changes, and first the current version.
 fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {
@@ -339,7 +323,7 @@ fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
                 let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(event)));
                 return Some((frame, (site, page, Some(version))));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     let body = StreamBody::new(stream::unfold((site, page, None), next));
@@ -353,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn paths_queries_and_forms_are_decoded() {
         let page = PageRequest::new("/c/a%20b%2F/r//3", "q=x+y%26&empty&q2=%zz%");
         assert_eq!(page.path, ["c", "a b/", "r", "3"]);
         let query: Vec<_> = page
@@ -362,9 +346,21 @@ mod tests {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         assert_eq!(query, [("empty", ""), ("q", "x y&"), ("q2", "%zz%")]);
-        let form = FormFields::new("id=1&text=a+%2B+b%0Ac&id=2");
+        let form = FormFields::new(b"id=1&text=a+%2B+b%0Ac&id=2");
         assert_eq!(form.all("id").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!((form.get("text"), form.get("nothing")), ("a + b\nc", ""));
-        assert_eq!(decoded("%e6%bc%a2%ff"), "漢\u{fffd}");
+        let not_utf8 = PageRequest::new("/%e6%bc%a2%ff", "a=%e6%bc%a2%ff");
+        assert_eq!(
+            (not_utf8.path[0].as_str(), not_utf8.query["a"].as_str()),
+            ("漢\u{fffd}", "漢\u{fffd}")
+        );
+    }
+
+    #[test]
+    fn path_segment_is_decoded_to_the_same_text() {
+        let text = "a-b_c/d e%漢?#..";
+        let segment = path_segment(text);
+        assert_eq!(segment, "a-b_c%2Fd%20e%25%E6%BC%A2%3F%23%2E%2E");
+        assert_eq!(PageRequest::new(&segment, "").path, [text]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use haft_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -175,6 +176,28 @@ pub struct QueuedTask {
     pub ended_at: Option<i64>,
 }
 
+impl QueuedTask {
+    /// Returns the name of the state or, if the task ended with an outcome, of the outcome.
+    pub fn state_name(&self) -> &str {
+        let outcome = self
+            .result
+            .as_ref()
+            .and_then(|result| result["outcome"].as_str());
+        match (self.state, outcome) {
+            (TaskState::Ended, Some(outcome)) => outcome,
+            (state, _) => state.name(),
+        }
+    }
+}
+
+/// Returns a time in milliseconds since 1970 as text, in UTC.
+pub fn utc_text(milliseconds: i64) -> String {
+    Timestamp::from_millisecond(milliseconds).map_or_else(
+        |_| milliseconds.to_string(),
+        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
+}
+
 /// What a worker says of a task it is done with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskEnd {
@@ -201,6 +224,24 @@ pub struct LabelCost {
     pub tokens: i64,
     /// Money of those taken today, in UTC.
     pub usd_today: f64,
+}
+
+impl LabelCost {
+    /// Returns the cells of a table: label, tasks, tokens, cost, cost of today.
+    pub fn cells(&self) -> Vec<String> {
+        let label = if self.label.is_empty() {
+            "-"
+        } else {
+            &self.label
+        };
+        vec![
+            label.to_owned(),
+            self.tasks.to_string(),
+            self.tokens.to_string(),
+            format!("${:.4}", self.usd),
+            format!("${:.4}", self.usd_today),
+        ]
+    }
 }
 
 /// How the queue stands.
@@ -231,4 +272,16 @@ pub struct WorkerRow {
     pub silent_ms: i64,
     /// How many tasks it has.
     pub tasks: i64,
+}
+
+impl WorkerRow {
+    /// Returns the cells of a table: name, slots, tasks, time since the last heartbeat.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.slots.to_string(),
+            self.tasks.to_string(),
+            format!("{} s", self.silent_ms / 1_000),
+        ]
+    }
 }

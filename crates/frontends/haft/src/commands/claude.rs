@@ -1,17 +1,24 @@
-//! What it takes to stand in for Claude Code: its command line, and its names of tools.
-//!
-//! haft is driven so when it is called by the name `claude`, or with `--compat claude`. The
-//! messages themselves are in [`output::claude`](crate::output::claude) and
-//! [`stream`](crate::stream).
+//! Wording for notices of the Claude dialect.
 
-mod arguments;
-mod options;
-mod tools;
+use haft_claude::ClaudeNotice;
 
-pub(crate) use arguments::{ClaudeCommandLine, lower, version};
-pub(crate) use options::{ClaudeOptions, model_name};
-pub(crate) use tools::{ClaudeCall, ToolNaming};
+use crate::output;
 
-/// The version its SDKs are told. They refuse, or warn of, what is older than they need; nothing
-/// else depends on it.
-pub(crate) const VERSION: &str = "2.1.0";
+/// Prints a notice on stderr.
+pub(crate) fn print_notice(notice: &ClaudeNotice) {
+    let text = match notice {
+        ClaudeNotice::IgnoredFlag(flag) => text!("claude-ignored", flag),
+        ClaudeNotice::PromptTool(tool) => text!("claude-prompt-tool", tool),
+        ClaudeNotice::IgnoredSetting(key) => text!("claude-ignored-setting", key),
+        ClaudeNotice::IgnoredHook(what) => text!("claude-ignored-hook", what),
+        ClaudeNotice::ForeignRule(rule) => text!("claude-foreign-rule", rule),
+        ClaudeNotice::InvalidRule(error) => error.to_string(),
+        ClaudeNotice::WiderRule { rule, wider } => text!("claude-wider-rule", rule, wider),
+    };
+    output::tell(&format!("haft: {text}"));
+}
+
+/// Returns the error for a flag of Claude Code's that haft refuses.
+pub(crate) fn refusal(flag: &str) -> String {
+    text!("claude-refused", flag)
+}

@@ -10,10 +10,10 @@ mod edit;
 #[cfg(feature = "imports")]
 mod from_file;
 mod imported;
-#[cfg(feature = "serve")]
-mod inspector;
 mod logged;
 mod next;
+#[cfg(feature = "serve")]
+mod page_actions;
 mod picture;
 
 use std::path::PathBuf;
@@ -258,7 +258,7 @@ mod text;
 mod why;
 
 #[cfg(feature = "serve")]
-pub(super) use inspector::{Inspector, PageRuns};
+pub(super) use page_actions::inspector;
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 

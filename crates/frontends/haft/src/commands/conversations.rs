@@ -7,7 +7,6 @@ mod cost;
 mod import;
 mod list;
 #[cfg(feature = "imports")]
-pub(super) mod other_agents;
 mod purge;
 mod revise;
 mod search;
@@ -28,6 +27,8 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
 pub(super) use change::message;
+#[cfg(all(feature = "imports", feature = "serve"))]
+pub(super) use import::session_roots;
 pub(super) use show::part_as_text;
 
 #[derive(Debug, Subcommand)]

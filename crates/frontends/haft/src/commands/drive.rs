@@ -3,12 +3,17 @@
 
 use std::collections::VecDeque;
 use std::io::BufReader;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_agent::Places;
+use async_trait::async_trait;
 use haft_agent::config::Config;
-use haft_engine::{EventSink, Session};
-use haft_types::Event;
+use haft_agent::{Places, RandomIds};
+use haft_claude::{
+    ClientTerms, Dialect, ModelWish, StreamControl, UserPrompt, client_hooks, model_name,
+};
+use haft_engine::{Approval, ApprovalReply, Approver, EventSink, Session};
+use haft_types::{Decision, Event, Filled, Form};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -16,13 +21,10 @@ use tokio_util::sync::CancellationToken;
 use super::run::{
     cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors,
 };
-use crate::commands::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
+use crate::commands::permissions;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
-use crate::stream::{
-    ClientTerms, Dialect, ModelWish, StreamApprover, StreamControl, UserPrompt, hooks_of,
-};
 use crate::wiring::{self, ClientParts};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
@@ -83,10 +85,10 @@ async fn open(
     take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.ask {
-        plan.approver = Some(Arc::new(StreamApprover::new(
-            Arc::clone(control),
-            places.config_file(),
-        )));
+        plan.approver = Some(Arc::new(StreamApprover {
+            control: Arc::clone(control),
+            config_file: places.config_file(),
+        }));
     }
     let client = client_parts(args, &setup.request, control).await?;
     let session = wiring::open_driven_session(places, config, plan, client)
@@ -182,7 +184,30 @@ impl EventSink for DrivenTurn<'_> {
     }
 }
 
-/// What holds for whoever writes the input.
+/// Requests approvals from the program that writes the input.
+struct StreamApprover {
+    control: Arc<StreamControl>,
+    config_file: PathBuf,
+}
+
+#[async_trait]
+impl Approver for StreamApprover {
+    async fn ask(&self, approval: &Approval) -> ApprovalReply {
+        self.control.ask(approval).await
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        self.control.fill(form).await
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        permissions::add(&self.config_file, Decision::Allow, rules)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the terms for the program that writes the input.
 fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
     let config = config.clone();
     Ok(ClientTerms {
@@ -190,11 +215,13 @@ fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
         cwd: wiring::project(args.cwd.as_deref())?.cwd,
         bypass_allowed: args.claude.bypass_allowed,
         find_model: Box::new(move |name| {
-            let name = model_name(&config, name);
+            let name = model_name(wiring::environment(), &config, name);
             let declared = wiring::declared(&config, &name).map_err(|error| error.to_string())?;
             wiring::key_of(&declared).map_err(|error| error.to_string())?;
             Ok(name)
         }),
+        print_line: Box::new(|line| output::print_line(line)),
+        ids: Box::new(RandomIds),
     })
 }
 
@@ -240,13 +267,12 @@ async fn client_parts(
     request: &Value,
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<ClientParts> {
-    let callbacks =
-        hooks_of(&request["hooks"], args.claude.naming(), control).map_err(usage_error)?;
+    let callbacks = client_hooks(&request["hooks"], args.claude.naming(), control)?;
     #[cfg(feature = "mcp")]
     {
-        use crate::stream::ClientServers;
+        use haft_claude::ClientServers;
         let mut servers = super::run::given_servers(args)?;
-        servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
+        servers.link = Some(Arc::new(ClientServers::new(Arc::clone(control))));
         servers.ask().await;
         Ok(ClientParts {
             callbacks,

@@ -3,6 +3,7 @@
 mod page;
 
 use clap::Args;
+use haft_claude::{ControlLine, InputLine};
 use haft_types::Event;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::exit::ProcessExit;
 use crate::output;
-use crate::stream::{ControlLine, InputLine};
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {

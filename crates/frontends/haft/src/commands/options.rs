@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use haft_claude::ClaudeOptions;
 use haft_types::PermissionMode;
-
-use crate::commands::claude::ClaudeOptions;
 
 /// What every command takes.
 #[derive(Clone, Debug, Default, Args)]

@@ -10,8 +10,6 @@ use haft_types::IdSource as _;
 use serde_json::json;
 
 use self::add::AddTaskArgs;
-#[cfg(feature = "serve")]
-pub(crate) use self::show::{label_row, state_of, time, worker_row};
 use super::worker::queue_of;
 use crate::commands::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};

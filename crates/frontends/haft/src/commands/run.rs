@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use haft_agent::config::{Config, LoadedConfig, RolesConfig};
 use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
+use haft_claude::{ClaudeMessages, Introduction, PartialMessages, RunSettings, model_name};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
 use haft_project::agents;
@@ -17,15 +18,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
-#[cfg(feature = "mcp")]
-use crate::commands::claude::ClaudeOptions;
-use crate::commands::claude::model_name;
+use crate::commands::claude::print_notice;
 use crate::commands::inline::InlineCommands;
 use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::{init, slash};
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
-use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
 #[cfg(feature = "mcp")]
 use crate::wiring::mcp::GivenServers;
@@ -76,25 +74,29 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// The arguments and the configuration of a run, with what a command line of another program says
-/// beside arguments.
+/// Returns the arguments and the configuration of a run, with the options of a Claude Code command
+/// line applied.
 pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
     let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
     let mut args = args.clone();
-    args.claude.clone().apply(&mut args, &mut config)?;
+    args.claude.apply(RunSettings {
+        config: &mut config,
+        added_folders: &mut args.add_dir,
+        mode: &mut args.permission_mode,
+        model: &mut args.model,
+        ask: &mut args.ask,
+        home: wiring::environment().home().as_deref(),
+        notify: &mut print_notice,
+    })?;
     Ok((args, places, config))
 }
 
 /// The MCP servers that the command line declares.
 #[cfg(feature = "mcp")]
 pub(super) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
-    let ClaudeOptions {
-        strict_mcp_config: alone,
-        ..
-    } = args.claude;
     Ok(GivenServers {
         declared: args.claude.servers()?,
-        alone,
+        alone: args.claude.strict_mcp_config,
         ..GivenServers::default()
     })
 }
@@ -170,23 +172,22 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
     match args.compat.filter(|_| args.job.is_none()) {
         None => printer,
         Some(Compat::Claude) => {
-            let pieces = if args.include_partial_messages {
-                PartialMessages::Tell
+            let partial = if args.include_partial_messages {
+                PartialMessages::Send
             } else {
-                PartialMessages::Withhold
+                PartialMessages::Omit
             };
             let introduction = introduction(args, session, mode);
             printer.with_messages(ClaudeMessages::new(
                 Box::new(RandomIds),
                 introduction,
-                pieces,
+                partial,
             ))
         }
     }
 }
 
-/// What a client is told of a session before anything else. What of it cannot be found out is left
-/// out.
+/// Returns the contents of the first message to a Claude client. Lists that can't be read are empty.
 fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Introduction {
     let told = Introduction {
         tools: session.offered_tools(),
@@ -346,7 +347,7 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
     let named = args.model.as_ref().map(|name| match args.compat {
-        Some(Compat::Claude) => model_name(config, name),
+        Some(Compat::Claude) => model_name(wiring::environment(), config, name),
         None => name.clone(),
     });
     named

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use haft_acp::{DelegatedTasks, Host as _};
-use haft_serve::{AccessToken, serve};
+use haft_serve::{AccessToken, JobRow, PageRuns, serve};
 use tokio::task::LocalSet;
 use uuid::Uuid;
 
@@ -15,10 +15,10 @@ use self::opening::BrowserOpening;
 
 use crate::commands::acp::DrivenHost;
 use crate::commands::configuration;
-use crate::commands::context::{Inspector, PageRuns};
+use crate::commands::context::inspector;
 use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
-use crate::jobs::JobFolder;
+use crate::jobs::{BackgroundJob, JobFolder};
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -52,20 +52,15 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
         cwd,
         models,
         mode,
-        jobs,
+        jobs: Box::new(move || job_rows(&jobs)),
     });
-    let common = args.common.clone();
-    let home = places.environment.absolute_home();
-    let site = Arc::new(Inspector {
+    let site = Arc::new(inspector(
         store,
-        config: loaded.config,
-        common,
-        home,
+        &loaded.config,
+        &args.common,
         form_token,
         runs,
-        #[cfg(feature = "postgres")]
-        queue: tokio::sync::OnceCell::new(),
-    });
+    ));
     let local = LocalSet::new();
     local.spawn_local(work.work());
     wiring::runtime()?.block_on(local.run_until(async {
@@ -100,6 +95,18 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
         tasks.shut_down().await;
         Ok(ProcessExit::Completed)
     }))
+}
+
+/// Lists background jobs for the page, newest first.
+fn job_rows(jobs: &JobFolder) -> Vec<JobRow> {
+    let all = jobs.all().unwrap_or_default();
+    let row = |job: BackgroundJob| JobRow {
+        conversation: job.conversation(),
+        state: job.state().word(),
+        cwd: job.told.cwd.display().to_string(),
+        task: job.told.task.unwrap_or(job.told.id),
+    };
+    all.into_iter().map(row).collect()
 }
 
 /// Returns 244 random bits as letters and digits.

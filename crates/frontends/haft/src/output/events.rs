@@ -1,11 +1,11 @@
 //! Prints the events of a run in one of the three formats, or as the messages another program's
 //! readers know.
 
+use haft_claude::ClaudeMessages;
 use haft_engine::EventSink;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
-use super::claude::ClaudeMessages;
 use crate::commands::options::OutputFormat;
 
 /// Prints events as they come.

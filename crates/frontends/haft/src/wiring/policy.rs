@@ -213,7 +213,9 @@ impl ProjectPolicy {
         // Other agents write paths from the project's root in this way.
         let mut rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, home.as_deref()) {
-            let Some(wider) = wider(&rule).filter(|_| file.owner == PolicyDialect::Claude) else {
+            let Some(wider) =
+                PermissionRule::wider(&rule).filter(|_| file.owner == PolicyDialect::Claude)
+            else {
                 self.unreadable.push(format!("{place}: {error}"));
                 return;
             };
@@ -349,20 +351,6 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
             .map(str::to_owned)
             .unwrap_or(text),
     ))
-}
-
-/// A rule for at least as much as one that says what haft's rules cannot, as rules of other agents
-/// may: the command's words before the first that is not literal, or the whole tool. Only what
-/// tightens may be widened.
-pub(crate) fn wider(rule: &str) -> Option<String> {
-    let (tool, inside) = rule.split_once('(')?;
-    let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
-    let of_words = (1..words.len())
-        .rev()
-        .map(|some| format!("{tool}({}:*)", words[..some].join(" ")));
-    of_words
-        .chain([tool.trim().to_owned()])
-        .find(|wider| PermissionRule::parse(wider, None).is_ok())
 }
 
 /// Gives every session what a trusted project tightens.

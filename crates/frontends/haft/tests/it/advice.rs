@@ -239,6 +239,8 @@ fn named_in_messages() -> Vec<String> {
     for folder in [
         "haft/messages/en",
         "haft/messages/zh-CN",
+        "serve/messages/en",
+        "serve/messages/zh-CN",
         "tui/messages/en",
         "tui/messages/zh-CN",
     ] {

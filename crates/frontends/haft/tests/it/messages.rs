@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The front ends whose text stands in `messages/LANGUAGE/NAME.ftl`.
-const SURFACES: [&str; 2] = ["tui", "haft"];
+const SURFACES: [&str; 3] = ["tui", "haft", "serve"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 33] = [
+const SAME_IN_CHINESE: [&str; 35] = [
     "config-reason",
     "config-reason-between",
     "app-agent-says",
@@ -37,6 +37,8 @@ const SAME_IN_CHINESE: [&str; 33] = [
     "output-retry-limit",
     "permissions-verdict",
     "replay-kept",
+    "serve-and-cost",
+    "serve-cause",
     "setup-api-question",
     "table-api",
     "table-id",
@@ -286,7 +288,11 @@ fn what_is_counted_has_a_plural() {
 
 #[test]
 fn every_file_of_messages_is_read() {
-    for (name, list) in [("tui", "src/lib.rs"), ("haft", "src/output/messages.rs")] {
+    for (name, list) in [
+        ("tui", "src/lib.rs"),
+        ("haft", "src/output/messages.rs"),
+        ("serve", "src/lib.rs"),
+    ] {
         let list = fs::read_to_string(surface(name).join(list)).unwrap();
         for (path, _) in files(&surface(name).join("messages/en"), "ftl") {
             let stem = path.file_stem().unwrap().to_str().unwrap();

@@ -361,7 +361,7 @@ fn the_book_lists_every_page_once() {
 fn pages_that_the_program_names_can_be_opened() {
     let address = "https://github.com/haft-agent/haft/blob/main/";
     let mut said = vec![root().join("docs/commands.md")];
-    for crate_name in ["haft", "tui"] {
+    for crate_name in ["haft", "serve", "tui"] {
         for language in ["en", "zh-CN"] {
             let folder = root().join(format!("crates/frontends/{crate_name}/messages/{language}"));
             said.extend(

@@ -12,12 +12,12 @@ use haft_agent::{Look, WallClock};
 use haft_context::{ContextEdit, EditError, EditReach, EditTargets, Quote};
 use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
 use haft_store::{Store, WriteLock};
-use haft_text::grouped;
+use haft_text::{grouped, money};
 use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::text::{Countable, and_cost, count, money};
+use super::text::{Countable, and_cost, count};
 use crate::commands::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;

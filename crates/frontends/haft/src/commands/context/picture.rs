@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 
 use haft_store::RequestOutline;
-use haft_text::{Anchor, Svg, grouped};
+use haft_text::{Anchor, Svg, grouped, percent};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
-use super::text::{Countable, count, percent};
+use super::text::{Countable, count};
 use super::why::PrefixBreakReport;
 
 /// One request.

@@ -19,7 +19,7 @@ use haft_agent::config::Config;
 use haft_context::Cause;
 use haft_lab::{
     ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation,
-    Recording, Variant,
+    Recording, USUAL_POLICIES, Variant,
 };
 use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
@@ -34,8 +34,6 @@ use crate::{output, wiring};
 
 /// What was really sent, as a policy.
 const RECORDED: &str = "recorded";
-/// What is compared when nothing is said.
-pub(super) const USUAL: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
@@ -181,7 +179,7 @@ pub(super) struct PolicyComparison {
 pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
     let (_, loaded) = configuration(&args.common)?;
     let names: Vec<&str> = if args.policy.is_empty() {
-        USUAL.to_vec()
+        USUAL_POLICIES.to_vec()
     } else {
         args.policy.iter().map(String::as_str).collect()
     };

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use haft_context::{Budget, Policy};
-use haft_text::grouped;
+use haft_text::{grouped, percent};
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
 
 use super::logged::{RequestLogReader, rebuild};
 use super::next;
 use super::picture::{self, RequestColumn};
-use super::text::{and_cost, percent};
+use super::text::and_cost;
 use super::why::breaks;
 use crate::commands::config::effective::reduction_reason;
 use crate::commands::context::ReportArgs;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use haft_text::{Masker, grouped};
+use haft_text::{Masker, grouped, money};
 use haft_types::Message;
 
 use crate::commands::conversations::part_as_text;
@@ -69,25 +69,11 @@ pub(super) fn count(number: usize, thing: Countable) -> String {
     }
 }
 
-/// A share of 0 to 1 in percent.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
 /// What something costs, behind other text; nothing where nobody knows.
 pub(super) fn and_cost(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         format!("{}{}", text!("output-comma"), money(usd))
     })
-}
-
-/// Money, with as many digits as it takes to see it.
-pub(super) fn money(usd: f64) -> String {
-    if usd.abs() < 1.0 {
-        format!("${usd:.4}")
-    } else {
-        format!("${usd:.2}")
-    }
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ use std::fmt::Write as _;
 use haft_context::{Break, Cause, compare_logged};
 use haft_engine::sent_of;
 use haft_store::RequestOutline;
-use haft_text::grouped;
+use haft_text::{grouped, money};
 use haft_types::{Message, MessageId, ModelSpec};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
 
 use super::logged::RequestLogReader;
-use super::text::{Countable, count, money};
+use super::text::{Countable, count};
 use crate::commands::context::WhyArgs;
 use crate::output::{self, TextTable};
 

@@ -5,17 +5,19 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use haft_imports::{
-    ImportedConversation, SourceText, is_database, read_conversations, stored_text,
+    ImportedConversation, SessionRoots, SourceText, is_database, read_conversations, session_files,
+    stored_text,
 };
 use haft_store::{Imported, Store};
 use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
 
 use super::transfer::{CURRENT, NAMESPACES};
-use super::{namespace, open, other_agents};
+use super::{namespace, open};
 use crate::commands::conversations::ImportArgs;
 use crate::exit::{ProcessExit, in_one_line, usage_error};
 use crate::output::{self, TextTable};
+use crate::wiring;
 
 /// What a file of conversations may hold. They are read whole.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -85,10 +87,18 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
+/// Returns the folders that sessions of other agents are below.
+pub(crate) fn session_roots() -> SessionRoots {
+    SessionRoots {
+        home: wiring::environment().absolute_home(),
+        project: std::env::current_dir().ok(),
+    }
+}
+
 /// The files of a path: itself, or what a folder of conversations holds.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
-        && let Some(files) = other_agents::files_of(path)
+        && let Some(files) = session_files(&session_roots(), path)
     {
         let none = || {
             usage_error(text!(

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use haft_claude::{ControlLine, InputLine};
 use haft_types::EventBody;
 use serde_json::Value;
 
 use super::{LineDirection, schema};
-use crate::stream::{ControlLine, InputLine};
 
 /// The page.
 pub(super) fn page() -> String {

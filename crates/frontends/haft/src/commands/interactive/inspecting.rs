@@ -46,25 +46,19 @@ impl TuiSession<'_> {
         use tokio::net::TcpListener;
         use uuid::Uuid;
 
-        use crate::commands::context::Inspector;
+        use crate::commands::context::inspector;
         use crate::wiring;
 
         let store = wiring::open_store(&self.places, &self.config)?;
         let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let access = AccessToken::new(token.clone());
-        let config = self.config.clone();
-        let common = self.args.common.clone();
-        let form_token = access.for_forms();
-        let site = Arc::new(Inspector {
+        let site = Arc::new(inspector(
             store,
-            config,
-            common,
-            home: self.places.environment.absolute_home(),
-            form_token,
-            runs: None,
-            #[cfg(feature = "postgres")]
-            queue: tokio::sync::OnceCell::new(),
-        });
+            &self.config,
+            &self.args.common,
+            access.for_forms(),
+            None,
+        ));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         tokio::spawn(serve(

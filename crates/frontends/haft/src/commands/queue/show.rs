@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow};
-use haft_types::{Event, Outcome, Timestamp};
+use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow, utc_text};
+use haft_types::{Event, Outcome};
 use serde_json::{Value, json};
 
 use super::{ListTasksArgs, ShowTaskArgs, WatchArgs, queue};
@@ -36,8 +36,8 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
     for task in &tasks {
         table.row(vec![
             task.id.to_string(),
-            state_of(task),
-            time(task.created_at),
+            output::localised(task.state_name()),
+            utc_text(task.created_at),
             format!("${:.4}", task.spent_usd),
             task.request.repository.clone().unwrap_or_default(),
             task.request
@@ -49,26 +49,6 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
         ]);
     }
     output::print(&table.to_string())
-}
-
-/// The state, and once it ended how.
-pub(crate) fn state_of(task: &QueuedTask) -> String {
-    let outcome = task
-        .result
-        .as_ref()
-        .and_then(|result| result["outcome"].as_str());
-    match (task.state, outcome) {
-        (TaskState::Ended, Some(outcome)) => output::localised(outcome),
-        (state, _) => output::localised(state.name()),
-    }
-}
-
-pub(crate) fn time(milliseconds: i64) -> String {
-    let at = Timestamp::from_millisecond(milliseconds);
-    at.map_or_else(
-        |_| milliseconds.to_string(),
-        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-    )
 }
 
 pub(super) fn show(args: &ShowTaskArgs) -> anyhow::Result<()> {
@@ -101,7 +81,11 @@ fn unknown(id: i64) -> anyhow::Error {
 
 fn described(task: &QueuedTask) -> Vec<String> {
     let mut lines = vec![
-        text!("queue-show-task", id = task.id, state = state_of(task)),
+        text!(
+            "queue-show-task",
+            id = task.id,
+            state = output::localised(task.state_name())
+        ),
         text!("queue-show-prompt", prompt = task.request.prompt.as_str()),
         text!("queue-show-conversation", id = task.conversation.as_str()),
         text!(
@@ -134,7 +118,10 @@ fn described(task: &QueuedTask) -> Vec<String> {
         lines.push(text!("queue-show-worker", worker = worker.as_str()));
     }
     if task.state == TaskState::Queued {
-        lines.push(text!("queue-show-not-before", at = time(task.not_before)));
+        lines.push(text!(
+            "queue-show-not-before",
+            at = utc_text(task.not_before)
+        ));
     }
     if let Some(branch) = &task.branch {
         lines.push(text!("queue-show-branch", branch = branch.as_str()));
@@ -186,7 +173,7 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     stand
         .labels
         .iter()
-        .map(label_row)
+        .map(LabelCost::cells)
         .for_each(|row| labels.row(row));
     let headings = [
         text!("table-worker"),
@@ -195,35 +182,11 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
         text!("table-silent"),
     ];
     let mut all = TextTable::new(&headings);
-    workers.iter().map(worker_row).for_each(|row| all.row(row));
+    workers
+        .iter()
+        .map(WorkerRow::cells)
+        .for_each(|row| all.row(row));
     format!("{states}\n{labels}\n{all}")
-}
-
-pub(crate) fn label_row(one: &LabelCost) -> Vec<String> {
-    let label = if one.label.is_empty() {
-        "-"
-    } else {
-        &one.label
-    };
-    let usd = format!("${:.4}", one.usd);
-    let today = format!("${:.4}", one.usd_today);
-    vec![
-        label.to_owned(),
-        one.tasks.to_string(),
-        one.tokens.to_string(),
-        usd,
-        today,
-    ]
-}
-
-pub(crate) fn worker_row(one: &WorkerRow) -> Vec<String> {
-    let silent = format!("{} s", one.silent_ms / 1_000);
-    vec![
-        one.name.clone(),
-        one.slots.to_string(),
-        one.tasks.to_string(),
-        silent,
-    ]
 }
 
 /// One task is followed to its end, the queue until somebody interrupts.

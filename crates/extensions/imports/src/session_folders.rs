@@ -1,0 +1,317 @@
+//! Finds and reads the sessions of other agents in the folders where these agents keep them. Nothing
+//! is written.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use haft_types::Timestamp;
+
+use crate::{
+    ImportError, ImportFormat, ImportedConversation, SourceText, read_conversations,
+    stored_sessions, stored_text,
+};
+
+/// A folder in which an agent keeps its sessions.
+struct SessionFolder {
+    format: ImportFormat,
+    /// The path below the home folder, or below the project if it starts with `./`.
+    folder: &'static str,
+    /// The prefix and the possible suffixes of its files.
+    name: (&'static str, &'static [&'static str]),
+    /// The depth of subfolders that are searched.
+    depth: usize,
+}
+
+const fn at(
+    format: ImportFormat,
+    folder: &'static str,
+    name: (&'static str, &'static [&'static str]),
+    depth: usize,
+) -> SessionFolder {
+    SessionFolder {
+        format,
+        folder,
+        name,
+        depth,
+    }
+}
+
+const FOLDERS: [SessionFolder; 10] = [
+    at(
+        ImportFormat::ClaudeCode,
+        ".claude/projects",
+        ("", &[".jsonl"]),
+        5,
+    ),
+    at(ImportFormat::Codex, ".codex/sessions", ("", &[".jsonl"]), 5),
+    at(ImportFormat::Pi, ".pi/agent/sessions", ("", &[".jsonl"]), 5),
+    at(
+        ImportFormat::Gemini,
+        ".gemini/tmp",
+        ("session-", &[".jsonl", ".json"]),
+        3,
+    ),
+    at(
+        ImportFormat::Opencode,
+        ".local/share/opencode",
+        ("opencode", &[".db"]),
+        0,
+    ),
+    at(
+        ImportFormat::Opencode,
+        ".local/share/opencode/storage/session",
+        ("ses_", &[".json"]),
+        2,
+    ),
+    at(
+        ImportFormat::Goose,
+        ".local/share/goose/sessions",
+        ("", &[".db", ".jsonl"]),
+        0,
+    ),
+    at(
+        ImportFormat::Kimi,
+        ".kimi/sessions",
+        ("context", &[".jsonl"]),
+        3,
+    ),
+    at(
+        ImportFormat::Openhands,
+        ".openhands/conversations",
+        ("base_state", &[".json"]),
+        1,
+    ),
+    at(
+        ImportFormat::AutoCoder,
+        "./.auto-coder/conversations/conversations",
+        ("", &[".json"]),
+        0,
+    ),
+];
+
+/// The maximum size of a session file, in bytes.
+const MAX_SESSION: u64 = 64 << 20;
+
+/// The folders that session folders are below. Without one, its sessions are not found.
+#[derive(Clone, Debug, Default)]
+pub struct SessionRoots {
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// The project's folder.
+    pub project: Option<PathBuf>,
+}
+
+/// An error in reading a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The file can't be read.
+    #[error("{0}")]
+    Io(std::io::Error),
+    /// The file is larger than the maximum.
+    #[error("the session is too large")]
+    TooLarge,
+    /// The contents can't be read.
+    #[error("{0}")]
+    Import(ImportError),
+}
+
+/// The place of a session.
+#[derive(Clone, Debug)]
+pub struct SessionPlace {
+    /// The file.
+    pub file: PathBuf,
+    /// The session's id, if the file contains several.
+    pub id: Option<String>,
+    /// The format of the file.
+    pub format: ImportFormat,
+}
+
+/// A session of another agent.
+#[derive(Clone, Debug)]
+pub struct ForeignSession {
+    /// The format of its file.
+    pub format: ImportFormat,
+    /// The file.
+    pub file: PathBuf,
+    /// The path of the file below its agent's folder.
+    pub path: PathBuf,
+    /// The session's id, if the file contains several.
+    pub id: Option<String>,
+    /// The name, if it is known without reading the session.
+    pub name: Option<String>,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The time of the last change.
+    pub changed: Timestamp,
+}
+
+/// Returns the session folders as users write them, separated by commas.
+pub fn session_folders() -> String {
+    FOLDERS
+        .map(|one| {
+            if one.folder.starts_with('.') && !one.folder.starts_with("./") {
+                format!("~/{}", one.folder)
+            } else {
+                one.folder.to_owned()
+            }
+        })
+        .join(", ")
+}
+
+impl SessionFolder {
+    fn root(&self, roots: &SessionRoots) -> Option<PathBuf> {
+        match self.folder.strip_prefix("./") {
+            Some(folder) => Some(roots.project.as_ref()?.join(folder)),
+            None => Some(roots.home.as_ref()?.join(self.folder)),
+        }
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        name.starts_with(self.name.0) && self.name.1.iter().any(|end| name.ends_with(end))
+    }
+
+    /// Lists the session files in a folder and its subfolders. Unreadable entries are skipped; links
+    /// are not followed.
+    fn list(&self, folder: &Path, below: &Path, deeper: usize, found: &mut Vec<ForeignSession>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (path, Ok(kind)) = (below.join(entry.file_name()), entry.file_type()) else {
+                continue;
+            };
+            if kind.is_dir() && deeper > 0 {
+                self.list(&entry.path(), &path, deeper - 1, found);
+            } else if kind.is_file() && self.holds(&entry.file_name().to_string_lossy()) {
+                let Ok((bytes, changed)) = entry
+                    .metadata()
+                    .and_then(|data| Ok((data.len(), data.modified()?)))
+                else {
+                    continue;
+                };
+                self.add(entry.path(), path, (bytes, changed), found);
+            }
+        }
+    }
+
+    fn add(
+        &self,
+        file: PathBuf,
+        path: PathBuf,
+        (bytes, changed): (u64, SystemTime),
+        found: &mut Vec<ForeignSession>,
+    ) {
+        let format = self.format;
+        let changed = Timestamp::try_from(changed).unwrap_or(Timestamp::UNIX_EPOCH);
+        if path.extension().is_none_or(|end| end != "db") {
+            return found.push(ForeignSession {
+                format,
+                file,
+                path,
+                id: None,
+                name: None,
+                bytes,
+                changed,
+            });
+        }
+        found.extend(
+            stored_sessions(&file)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|one| ForeignSession {
+                    format,
+                    file: file.clone(),
+                    path: path.clone(),
+                    id: Some(one.id),
+                    name: Some(one.name),
+                    bytes: one.bytes,
+                    changed: one.changed.unwrap_or(changed),
+                }),
+        );
+    }
+}
+
+/// Lists the sessions of all agents, newest first.
+pub fn foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
+    let mut found = Vec::new();
+    for folder in &FOLDERS {
+        if let Some(root) = folder.root(roots) {
+            folder.list(&root, Path::new(""), folder.depth, &mut found);
+        }
+    }
+    found.sort_by_key(|one| std::cmp::Reverse(one.changed));
+    found
+}
+
+/// Finds the session of `agent` at `path` below the agent's folder. Files outside the folder are
+/// never found.
+pub fn find_session(roots: &SessionRoots, agent: &str, path: &[&str]) -> Option<SessionPlace> {
+    let within = |folder: &SessionFolder, path: &[&str]| {
+        let root = fs::canonicalize(folder.root(roots)?).ok()?;
+        let path: PathBuf = path.iter().collect();
+        let below = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let named = path
+            .file_name()
+            .is_some_and(|name| folder.holds(&name.to_string_lossy()));
+        let file = fs::canonicalize(root.join(&path)).ok()?;
+        (below && named && file.is_file() && file.starts_with(&root)).then_some(file)
+    };
+    FOLDERS
+        .iter()
+        .filter(|folder| folder.format.name() == agent)
+        .find_map(|folder| {
+            let format = folder.format;
+            if let Some(file) = within(folder, path) {
+                return Some(SessionPlace {
+                    file,
+                    id: None,
+                    format,
+                });
+            }
+            let (id, path) = path.split_last()?;
+            Some(SessionPlace {
+                file: within(folder, path)?,
+                id: Some((*id).to_owned()),
+                format,
+            })
+        })
+}
+
+/// Reads a session.
+pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, SessionError> {
+    let SessionPlace { file, id, format } = place;
+    let about = fs::metadata(file).map_err(SessionError::Io)?;
+    let stored = stored_text(file, id.as_deref()).map_err(SessionError::Import)?;
+    let text = match stored {
+        Some(text) => text,
+        None if about.len() > MAX_SESSION => return Err(SessionError::TooLarge),
+        None => fs::read_to_string(file).map_err(SessionError::Io)?,
+    };
+    // Messages without times get the time of the file.
+    let now = about
+        .modified()
+        .ok()
+        .and_then(|time| Timestamp::try_from(time).ok())
+        .unwrap_or(Timestamp::UNIX_EPOCH);
+    read_conversations(SourceText { text: &text, now }, Some(*format)).map_err(SessionError::Import)
+}
+
+/// Lists the session files of the agent with this name, or returns `None` if no folders of such an
+/// agent are known.
+pub fn session_files(roots: &SessionRoots, agent: &Path) -> Option<Vec<PathBuf>> {
+    let format: ImportFormat = agent.to_str()?.parse().ok()?;
+    FOLDERS
+        .iter()
+        .any(|folder| folder.format == format)
+        .then(|| {
+            let all = foreign_sessions(roots);
+            let mut files: Vec<_> = all
+                .into_iter()
+                .filter(|one| one.format == format)
+                .map(|one| one.file)
+                .collect();
+            files.sort();
+            files.dedup();
+            files
+        })
+}

@@ -1,0 +1,373 @@
+//! Reads and writes the control lines of Claude Code's SDKs: `control_request` and
+//! `control_response`.
+//!
+//! Two generations of the SDKs answer a permission request differently (`allow`, `behavior`); both
+//! are accepted.
+
+use haft_agent::{Approval, ApprovalReply};
+use haft_types::Image;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::ClaudeCall;
+use crate::dialect::{StreamInput, UserPrompt};
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ClaudeLine {
+    User { message: ClaudeMessage },
+    ControlRequest { request_id: String, request: Value },
+    ControlResponse { response: ClaudeResponse },
+    ControlCancelRequest {},
+    KeepAlive {},
+}
+
+#[derive(Deserialize)]
+struct ClaudeMessage {
+    content: ClaudeContent,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ClaudeContent {
+    Text(String),
+    Blocks(Vec<Value>),
+}
+
+#[derive(Deserialize)]
+struct ClaudeResponse {
+    #[serde(default)]
+    subtype: Option<String>,
+    request_id: String,
+    #[serde(default, rename = "response")]
+    said: Value,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+pub(crate) fn read(line: &str) -> Result<StreamInput, String> {
+    Ok(
+        match serde_json::from_str(line).map_err(|error| error.to_string())? {
+            ClaudeLine::User {
+                message:
+                    ClaudeMessage {
+                        content: ClaudeContent::Text(text),
+                    },
+            } => StreamInput::Prompt(text.into()),
+            ClaudeLine::User {
+                message:
+                    ClaudeMessage {
+                        content: ClaudeContent::Blocks(blocks),
+                    },
+            } => StreamInput::Prompt(prompt_of(&blocks)?),
+            ClaudeLine::ControlRequest {
+                request_id,
+                request,
+            } => requested(&request_id, &request),
+            ClaudeLine::ControlResponse { response } => StreamInput::Answer {
+                answer: answer(&response),
+                id: response.request_id,
+            },
+            ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Nothing,
+        },
+    )
+}
+
+/// The image types that models accept.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Returns the text and the images of a message; any other block is an error.
+fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
+    let mut texts = Vec::new();
+    let mut images = Vec::new();
+    for block in blocks {
+        match block["type"].as_str() {
+            Some("text") => texts.push(block["text"].as_str().unwrap_or_default()),
+            Some("image") => images.push(image_of(&block["source"])?),
+            kind => {
+                let kind = kind.unwrap_or("?");
+                return Err(format!(
+                    "a user message holds a `{kind}` block; only `text` and `image` are taken"
+                ));
+            }
+        }
+    }
+    Ok(UserPrompt {
+        text: texts.join("\n\n"),
+        images,
+    })
+}
+
+/// Returns an image that the message contains. Nothing is fetched.
+fn image_of(source: &Value) -> Result<Image, String> {
+    let is_base64 = |data: &str| {
+        data.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+    };
+    match (
+        source["type"].as_str(),
+        source["media_type"].as_str(),
+        source["data"].as_str(),
+    ) {
+        (Some("base64"), Some(media_type), Some(data))
+            if IMAGE_TYPES.contains(&media_type) && is_base64(data) =>
+        {
+            Ok(Image {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            })
+        }
+        _ => Err(
+            "a user message holds an `image` block that is not base64 of a PNG, JPEG, GIF or WebP"
+                .to_owned(),
+        ),
+    }
+}
+
+fn requested(id: &str, request: &Value) -> StreamInput {
+    let id = id.to_owned();
+    match request["subtype"].as_str().unwrap_or_default() {
+        "interrupt" => StreamInput::Interrupt {
+            heard: Some(success(&id, &json!({}))),
+        },
+        "initialize" => StreamInput::Initialize {
+            id,
+            request: request.clone(),
+        },
+        // Without a name, the run returns to its first model.
+        "set_model" => StreamInput::UseModel {
+            id,
+            model: request["model"]
+                .as_str()
+                .filter(|name| *name != "default")
+                .map(str::to_owned),
+        },
+        "set_permission_mode" => StreamInput::UseMode {
+            id,
+            mode: request["mode"].as_str().unwrap_or_default().to_owned(),
+        },
+        other => StreamInput::Reply(failure(&id, &format!("`{other}` is not supported"))),
+    }
+}
+
+/// Returns the id and the content of a line that answers one of haft's requests, or `None` for any
+/// other line.
+pub(crate) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
+    let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else {
+        return None;
+    };
+    let ClaudeResponse {
+        subtype,
+        request_id,
+        said,
+        error,
+    } = response;
+    let succeeded = error.is_none()
+        && subtype
+            .as_deref()
+            .is_none_or(|subtype| subtype == "success");
+    Some((
+        request_id,
+        if succeeded {
+            Ok(said)
+        } else {
+            Err(error.unwrap_or_default())
+        },
+    ))
+}
+
+/// Returns the line that sends a request to the client.
+pub(crate) fn request(id: &str, request: &Value) -> Value {
+    json!({"type": "control_request", "request_id": id, "request": request})
+}
+
+fn answer(
+    ClaudeResponse {
+        subtype,
+        said: response,
+        error,
+        ..
+    }: &ClaudeResponse,
+) -> ApprovalReply {
+    let no = |words: &str| ApprovalReply::No {
+        reason: words.to_owned(),
+    };
+    if let Some(error) = error {
+        return no(error);
+    }
+    let succeeded = subtype
+        .as_deref()
+        .is_none_or(|subtype| subtype == "success");
+    // A contradiction between the two generations' fields is a denial.
+    let said = [
+        response.get("allow").map(|allow| *allow == true),
+        response.get("behavior").map(|said| *said == "allow"),
+    ];
+    let allowed = succeeded && said.contains(&Some(true)) && !said.contains(&Some(false));
+    if !allowed {
+        let reason = response["message"]
+            .as_str()
+            .or_else(|| response["reason"].as_str());
+        return no(reason.unwrap_or_default());
+    }
+    match response
+        .get("updatedInput")
+        .or_else(|| response.get("input"))
+    {
+        Some(input @ Value::Object(_)) => ApprovalReply::Changed {
+            arguments: input.clone(),
+        },
+        _ => ApprovalReply::Once,
+    }
+}
+
+pub(crate) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+    let asked = json!({
+        "subtype": "can_use_tool",
+        "tool_name": call.name,
+        "input": call.input,
+        "permission_suggestions": null,
+        "blocked_path": null,
+        "decision_reason": approval.reason,
+    });
+    request(id, &asked)
+}
+
+pub(crate) fn take_back(id: &str) -> Value {
+    json!({"type": "control_cancel_request", "request_id": id})
+}
+
+pub(crate) fn unreadable(message: &str) -> Value {
+    json!({"type": "system", "subtype": "error", "code": "input", "message": message})
+}
+
+pub(crate) fn success(id: &str, response: &Value) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
+}
+
+pub(crate) fn failure(id: &str, error: &str) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_accepts_text_and_images() {
+        let one = r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
+        assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
+        let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
+        assert_eq!(read(two), Ok(StreamInput::Prompt("a\n\nb".into())));
+        let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
+        assert!(read(picture).unwrap_err().contains("`image`"));
+        for (source, taken) in [
+            (
+                json!({"type": "base64", "media_type": "image/png", "data": "aGFmdA=="}),
+                true,
+            ),
+            (
+                json!({"type": "base64", "media_type": "image/svg+xml", "data": "aGFmdA=="}),
+                false,
+            ),
+            (
+                json!({"type": "base64", "media_type": "image/png", "data": "../../etc/passwd\u{0}"}),
+                false,
+            ),
+            (
+                json!({"type": "url", "url": "https://a.example/x.png"}),
+                false,
+            ),
+            (json!({"type": "file", "file_id": "f"}), false),
+        ] {
+            let line = json!({"type": "user", "message": {"content": [{"type": "text", "text": "a"}, {"type": "image", "source": source}]}});
+            let image = Image {
+                media_type: "image/png".into(),
+                data: "aGFmdA==".into(),
+            };
+            let expected = UserPrompt {
+                text: "a".into(),
+                images: vec![image],
+            };
+            assert_eq!(
+                read(&line.to_string()).ok(),
+                taken.then_some(StreamInput::Prompt(expected)),
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn read_accepts_both_generations_of_answers() {
+        let answered = |response: Value| {
+            let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
+            match read(&line.to_string()) {
+                Ok(StreamInput::Answer { id, answer }) if id == "7" => answer,
+                other => panic!("{other:?}"),
+            }
+        };
+        let no = |words: &str| ApprovalReply::No {
+            reason: words.into(),
+        };
+        assert_eq!(answered(json!({"allow": true})), ApprovalReply::Once);
+        assert_eq!(answered(json!({"behavior": "allow"})), ApprovalReply::Once);
+        let changed = ApprovalReply::Changed {
+            arguments: json!({"path": "b"}),
+        };
+        assert_eq!(
+            answered(json!({"allow": true, "input": {"path": "b"}})),
+            changed
+        );
+        assert_eq!(
+            answered(json!({"behavior": "allow", "updatedInput": {"path": "b"}})),
+            changed
+        );
+        assert_eq!(
+            answered(json!({"allow": false, "reason": "no tabs"})),
+            no("no tabs")
+        );
+        assert_eq!(
+            answered(json!({"behavior": "deny", "message": "no tabs"})),
+            no("no tabs")
+        );
+        assert_eq!(
+            answered(json!({})),
+            no(""),
+            "anything but a clear yes is a denial"
+        );
+        for doubtful in [
+            json!({"allow": "true"}),
+            json!({"allow": 1}),
+            json!({"allow": "false", "behavior": "allow"}),
+            json!({"allow": true, "behavior": "deny"}),
+            json!({"allow": null, "behavior": "allow"}),
+            json!({"behavior": ["allow"]}),
+            json!({"behavior": "ALLOW"}),
+            json!(["allow"]),
+            json!("allow"),
+            json!(true),
+        ] {
+            assert_eq!(answered(doubtful.clone()), no(""), "{doubtful}");
+        }
+        let failed = json!({"type": "control_response", "response": {"subtype": "error", "request_id": "7", "response": {"behavior": "allow"}}});
+        let Ok(StreamInput::Answer { answer, .. }) = read(&failed.to_string()) else {
+            panic!("no answer")
+        };
+        assert_eq!(answer, no(""), "an error is a denial");
+    }
+
+    #[test]
+    fn unsupported_request_is_answered() {
+        let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "rewind_files"}});
+        let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else {
+            panic!("no reply")
+        };
+        assert_eq!(
+            (
+                &reply["response"]["subtype"],
+                &reply["response"]["request_id"]
+            ),
+            (&json!("error"), &json!("9"))
+        );
+    }
+}

@@ -1,0 +1,405 @@
+//! Turns events into the messages that Claude Code's public SDKs read (`--compat claude`).
+//!
+//! Invariant: every line has one of the types these SDKs know (`system`, `assistant`, `user`,
+//! `result`, `stream_event`); events without a counterpart are left out. A reply becomes a message
+//! only when it is complete: while it arrives, its text is sent as `stream_event`s.
+
+mod partial;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use haft_types::{
+    CallPhase, CompactionPhase, Event, EventBody, IdSource, Outcome, PermissionMode, ToolError,
+    ToolStatus, TurnResult, Usage,
+};
+use serde_json::{Value, json};
+
+use crate::{CLAUDE_CODE_VERSION, ClaudeCall, ToolNaming};
+use partial::PartialReply;
+
+/// The contents of the first message, in addition to those of its event.
+#[derive(Clone, Debug, Default)]
+pub struct Introduction {
+    /// The tools offered.
+    pub tools: Vec<String>,
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// The names the client knows tools by.
+    pub naming: ToolNaming,
+    /// The slash commands.
+    pub commands: Vec<String>,
+    /// The sub-agents that can be started.
+    pub agents: Vec<String>,
+    /// The skills.
+    pub skills: Vec<String>,
+    /// The MCP servers of the command line, and whether each is connected.
+    pub servers: Vec<(String, bool)>,
+}
+
+/// Whether the text of a reply is sent while it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartialMessages {
+    /// Send it, as `stream_event`s.
+    Send,
+    /// Send complete messages only.
+    Omit,
+}
+
+/// Turns events into messages.
+pub struct ClaudeMessages {
+    ids: Box<dyn IdSource>,
+    introduction: Introduction,
+    session: String,
+    model: String,
+    /// The folder that relative paths of calls start at.
+    cwd: PathBuf,
+    /// The reply that is arriving.
+    draft: Vec<ReplyBlock>,
+    partial: Option<PartialReply>,
+    calls: HashMap<String, ToolUse>,
+    denials: Vec<Value>,
+    /// Tokens of the last request, and the time it was sent.
+    window: u64,
+    asked: Option<Instant>,
+    api_time: Duration,
+}
+
+/// A piece of a reply.
+#[derive(Clone, Debug, PartialEq)]
+enum ReplyBlock {
+    Text(String),
+    Thinking(String),
+    Call(ToolUse),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+struct ToolUse {
+    id: String,
+    name: String,
+    input: Value,
+}
+
+impl ReplyBlock {
+    fn json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            // Events do not contain the provider's signatures.
+            Self::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
+            Self::Call(ToolUse { id, name, input }) => {
+                json!({"type": "tool_use", "id": id, "name": name, "input": input})
+            }
+        }
+    }
+}
+
+impl ClaudeMessages {
+    /// Creates the translation of one session's events.
+    pub fn new(
+        ids: Box<dyn IdSource>,
+        introduction: Introduction,
+        partial: PartialMessages,
+    ) -> Self {
+        let partial = match partial {
+            PartialMessages::Send => Some(PartialReply::default()),
+            PartialMessages::Omit => None,
+        };
+        Self {
+            ids,
+            introduction,
+            session: String::new(),
+            model: String::new(),
+            cwd: PathBuf::new(),
+            draft: Vec::new(),
+            partial,
+            calls: HashMap::new(),
+            denials: Vec::new(),
+            window: 0,
+            asked: None,
+            api_time: Duration::ZERO,
+        }
+    }
+
+    /// Returns the messages for an event, in order; most events have none.
+    pub fn take(&mut self, event: &Event) -> Vec<Value> {
+        // The result of the call that started a sub-agent contains its work.
+        if event.agent != "main" {
+            return Vec::new();
+        }
+        event.conversation_id.as_str().clone_into(&mut self.session);
+        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| {
+            partial.take(&event.body, &self.model, self.introduction.naming)
+        });
+        let mut lines: Vec<_> = pieces
+            .into_iter()
+            .map(|piece| self.line("stream_event", json!({"event": piece})))
+            .collect();
+        lines.extend(self.message(&event.body));
+        lines
+    }
+
+    fn message(&mut self, body: &EventBody) -> Option<Value> {
+        match body {
+            EventBody::Conversation { model, cwd, .. } => {
+                self.model.clone_from(model);
+                self.cwd = cwd.into();
+                Some(self.introduce(cwd))
+            }
+            EventBody::Text { text } => {
+                match self.draft.last_mut() {
+                    Some(ReplyBlock::Text(before)) => before.push_str(text),
+                    _ => self.draft.push(ReplyBlock::Text(text.clone())),
+                }
+                None
+            }
+            EventBody::Thinking { text } => {
+                match self.draft.last_mut() {
+                    Some(ReplyBlock::Thinking(before)) => before.push_str(text),
+                    _ => self.draft.push(ReplyBlock::Thinking(text.clone())),
+                }
+                None
+            }
+            EventBody::ToolCall {
+                id,
+                name,
+                phase: CallPhase::Finished,
+                arguments,
+                raw,
+            } => {
+                let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
+                let input = arguments.clone().unwrap_or_else(unreadable);
+                let ClaudeCall { name, input } =
+                    self.introduction.naming.call(name, &input, &self.cwd);
+                let call = ToolUse {
+                    id: id.clone(),
+                    name,
+                    input,
+                };
+                self.calls.insert(id.clone(), call.clone());
+                self.draft.push(ReplyBlock::Call(call));
+                None
+            }
+            EventBody::Usage { usage, model, .. } => {
+                self.api_time += self
+                    .asked
+                    .take()
+                    .map_or(Duration::ZERO, |asked| asked.elapsed());
+                self.assistant(model, usage)
+            }
+            EventBody::ToolResult {
+                id,
+                status,
+                text,
+                error,
+                ..
+            } => Some(self.tool_result(id, *status, text, error.as_ref())),
+            EventBody::Window { tokens, .. } => {
+                self.window = *tokens;
+                self.asked = Some(Instant::now());
+                None
+            }
+            EventBody::Compaction {
+                phase: CompactionPhase::Finished,
+                ..
+            } => {
+                let metadata = json!({"trigger": "auto", "pre_tokens": self.window});
+                Some(self.line(
+                    "system",
+                    json!({"subtype": "compact_boundary", "compact_metadata": metadata}),
+                ))
+            }
+            EventBody::Retry {
+                attempt,
+                limit,
+                delay_ms,
+                reason,
+            } => {
+                // The text of a failed reply is discarded.
+                self.draft.clear();
+                let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
+                Some(self.line("system", facts))
+            }
+            EventBody::Error { code, message } => Some(self.line(
+                "system",
+                json!({"subtype": "error", "code": code, "message": message}),
+            )),
+            EventBody::Notice { code, message } => Some(self.line(
+                "system",
+                json!({"subtype": "notice", "code": code, "message": message}),
+            )),
+            EventBody::Result(result) => Some(self.result(result)),
+            // Events without a counterpart.
+            EventBody::ToolCall { .. }
+            | EventBody::ToolProgress { .. }
+            | EventBody::Budget { .. }
+            | EventBody::Reminders { .. }
+            | EventBody::PrefixBreak { .. }
+            | EventBody::Pruning { .. }
+            | EventBody::Compaction { .. }
+            | EventBody::Question { .. }
+            | EventBody::Plan { .. }
+            | EventBody::Completion { .. }
+            | EventBody::FileChanged { .. }
+            | EventBody::Subagent { .. }
+            | EventBody::BackgroundTask { .. } => None,
+        }
+    }
+
+    fn introduce(&self, cwd: &str) -> Value {
+        let naming = self.introduction.naming;
+        let mut tools: Vec<_> = self
+            .introduction
+            .tools
+            .iter()
+            .map(|name| naming.tool(name))
+            .collect();
+        tools.dedup();
+        let status = |connected: bool| if connected { "connected" } else { "pending" };
+        let server = |(name, connected): &(String, bool)| json!({"name": name, "status": status(*connected)});
+        let servers: Vec<_> = self.introduction.servers.iter().map(server).collect();
+        let facts = json!({
+            "subtype": "init",
+            "claude_code_version": CLAUDE_CODE_VERSION,
+            "cwd": cwd,
+            "tools": tools,
+            "mcp_servers": servers,
+            "model": self.model,
+            "permissionMode": mode_name(self.introduction.mode),
+            "slash_commands": self.introduction.commands,
+            "agents": self.introduction.agents,
+            "skills": self.introduction.skills,
+            "plugins": [],
+            "apiKeySource": "user",
+            "output_style": "default",
+        });
+        self.line("system", facts)
+    }
+
+    fn assistant(&mut self, model: &str, usage: &Usage) -> Option<Value> {
+        let draft = std::mem::take(&mut self.draft);
+        if draft.is_empty() {
+            return None;
+        }
+        let content: Vec<_> = draft.iter().map(ReplyBlock::json).collect();
+        let message = json!({
+            "id": format!("msg_{}", self.ids.uuid().simple()),
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": content,
+            "stop_reason": if draft.iter().any(|block| matches!(block, ReplyBlock::Call(_))) { "tool_use" } else { "end_turn" },
+            "stop_sequence": null,
+            "usage": tokens(usage),
+        });
+        Some(self.line(
+            "assistant",
+            json!({"message": message, "parent_tool_use_id": null}),
+        ))
+    }
+
+    fn tool_result(
+        &mut self,
+        id: &str,
+        status: ToolStatus,
+        text: &str,
+        error: Option<&ToolError>,
+    ) -> Value {
+        let denied = error.is_some_and(|error| {
+            ["permission_denied", "outside_workspace"].contains(&error.code.as_str())
+        });
+        if denied && let Some(call) = self.calls.get(id) {
+            let denial =
+                json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input});
+            self.denials.push(denial);
+        }
+        let failed = status == ToolStatus::Error;
+        let block =
+            json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed});
+        self.line(
+            "user",
+            json!({"message": {"role": "user", "content": [block]}, "parent_tool_use_id": null}),
+        )
+    }
+
+    fn result(&mut self, result: &TurnResult) -> Value {
+        self.draft.clear();
+        let subtype = subtype(result.outcome, &result.code);
+        let failed = subtype != "success";
+        let text = if failed && result.text.is_empty() {
+            &result.message
+        } else {
+            &result.text
+        };
+        let mut facts = json!({
+            "subtype": subtype,
+            "is_error": failed,
+            "duration_ms": result.duration_ms,
+            "duration_api_ms": u64::try_from(self.api_time.as_millis()).unwrap_or(u64::MAX),
+            "num_turns": result.turns,
+            "result": text,
+            // The SDKs require a number.
+            "total_cost_usd": result.cost.map_or(0.0, |cost| cost.total),
+            "cost_known": result.cost.is_some(),
+            "usage": tokens(&result.usage),
+            "permission_denials": std::mem::take(&mut self.denials),
+            "outcome": result.outcome,
+            "code": result.code,
+            "message": result.message,
+        });
+        if failed {
+            facts["errors"] = json!([result.message]);
+        }
+        if let Some(output) = &result.structured_output {
+            facts["structured_output"] = output.clone();
+        }
+        self.api_time = Duration::ZERO;
+        self.line("result", facts)
+    }
+
+    /// Returns a message of type `kind` with these facts, a fresh id and the session id.
+    fn line(&self, kind: &str, facts: Value) -> Value {
+        let mut line = json!({"type": kind});
+        if let (Value::Object(line), Value::Object(facts)) = (&mut line, facts) {
+            line.extend(facts);
+            line.insert("session_id".into(), self.session.as_str().into());
+            line.insert("uuid".into(), self.ids.uuid().to_string().into());
+        }
+        line
+    }
+}
+
+/// Returns the subtype for the outcome of a turn. A turn that waits for the user is a success: its
+/// text is the question.
+fn subtype(outcome: Outcome, code: &str) -> &'static str {
+    match (outcome, code) {
+        (Outcome::Completed | Outcome::Waiting, _) => "success",
+        (Outcome::Exhausted, "max_turns") => "error_max_turns",
+        (Outcome::Exhausted, "max_budget") => "error_max_budget_usd",
+        (Outcome::Failed, "schema") => "error_max_structured_output_retries",
+        (Outcome::Exhausted | Outcome::Failed | Outcome::Aborted, _) => "error_during_execution",
+    }
+}
+
+fn tokens(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cached_input,
+        "output_tokens": usage.output,
+    })
+}
+
+/// Returns Claude Code's name of a permission mode.
+pub(crate) fn mode_name(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Plan => "plan",
+        PermissionMode::Ask => "default",
+        PermissionMode::AcceptEdits => "acceptEdits",
+        PermissionMode::Auto => "auto",
+        PermissionMode::Yolo => "bypassPermissions",
+    }
+}

@@ -1,0 +1,191 @@
+//! Hooks of the program that drives a run: haft calls them with requests on standard output.
+//!
+//! Invariant: if a hook before a tool call fails or does not answer, the call does not run, unless
+//! the client declared otherwise.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use haft_agent::{Callback, HookContext, HookEvent, HookOutcome, parse_hook_output};
+use haft_project::hooks::Matcher;
+use haft_types::HookPoint;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::claude_messages::mode_name;
+use crate::{ClaudeCall, ClaudeError, StreamControl, ToolNaming};
+
+/// Seconds a hook may take if the client sets no limit.
+const DEFAULT_TIMEOUT: f64 = 60.0;
+/// The maximum limit of a hook, in seconds.
+const MAX_TIMEOUT: f64 = 24.0 * 3600.0;
+
+/// A group of hooks with one matcher, as a client declares it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HookDeclaration {
+    #[serde(default)]
+    matcher: Option<String>,
+    hook_callback_ids: Vec<String>,
+    #[serde(default)]
+    timeout: Option<f64>,
+    #[serde(default)]
+    on_failure: Option<String>,
+}
+
+/// Returns the hooks that a client's `initialize` request declares. Hook points that haft does not
+/// have are ignored; an invalid declaration or matcher is an error.
+pub fn client_hooks(
+    declared: &Value,
+    naming: ToolNaming,
+    control: &Arc<StreamControl>,
+) -> Result<Vec<Arc<dyn Callback>>, ClaudeError> {
+    let mut hooks: Vec<Arc<dyn Callback>> = Vec::new();
+    for (name, groups) in declared.as_object().into_iter().flatten() {
+        let Some(point) = HookPoint::by_name(name) else {
+            continue;
+        };
+        let groups: Vec<HookDeclaration> =
+            Deserialize::deserialize(groups).map_err(|error| ClaudeError::Hooks {
+                point: name.clone(),
+                error,
+            })?;
+        for HookDeclaration {
+            matcher,
+            hook_callback_ids,
+            timeout,
+            on_failure,
+        } in groups
+        {
+            let matcher = Matcher::new(matcher.as_deref().unwrap_or_default())
+                .map_err(ClaudeError::Matcher)?;
+            let seconds = timeout
+                .filter(|seconds| *seconds > 0.0)
+                .unwrap_or(DEFAULT_TIMEOUT)
+                .min(MAX_TIMEOUT);
+            hooks.extend(hook_callback_ids.into_iter().map(|id| {
+                Arc::new(ClientHook {
+                    id,
+                    point,
+                    matcher: matcher.clone(),
+                    limit: Duration::from_secs_f64(seconds),
+                    blocks: blocks(point, on_failure.as_deref()),
+                    naming,
+                    control: Arc::clone(control),
+                }) as Arc<dyn Callback>
+            }));
+        }
+    }
+    Ok(hooks)
+}
+
+/// Returns whether a hook that fails at `point` blocks: a tool call unless the client declared
+/// otherwise, a prompt only if the client declared so.
+fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
+    match on_failure {
+        Some("continue") => false,
+        Some(_) => matches!(point, HookPoint::PreToolCall | HookPoint::UserPromptSubmit),
+        None => point == HookPoint::PreToolCall,
+    }
+}
+
+/// A function of the client that is called at one hook point.
+struct ClientHook {
+    id: String,
+    point: HookPoint,
+    matcher: Matcher,
+    limit: Duration,
+    /// True if the call or the prompt is blocked when this hook fails.
+    blocks: bool,
+    naming: ToolNaming,
+    control: Arc<StreamControl>,
+}
+
+#[async_trait]
+impl Callback for ClientHook {
+    fn name(&self) -> &str {
+        &self.id
+    }
+
+    fn listens_to(&self, point: HookPoint) -> bool {
+        point == self.point
+    }
+
+    fn wants(&self, event: &HookEvent) -> bool {
+        self.matcher.fits(&event.names())
+    }
+
+    async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
+        let (input, shown) = self.input(context);
+        let request = json!({
+            "subtype": "hook_callback", "callback_id": self.id, "input": input, "tool_use_id": input["tool_use_id"],
+        });
+        let answer = tokio::select! {
+            answer = self.control.call(&request, Some(self.limit)) => answer,
+            () = context.cancel.cancelled() => return Ok(HookOutcome::default()),
+        };
+        let outcome = answer.and_then(|answer| parse_hook_output(self.point, &answer.to_string()));
+        match outcome {
+            Ok(outcome) => Ok(self.translated(outcome, context.event, shown.as_ref())),
+            Err(why) if self.blocks => Ok(HookOutcome {
+                block: Some(format!("it failed: {why}")),
+                ..HookOutcome::default()
+            }),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl ClientHook {
+    /// Returns the input of the hook, and the call as the input shows it.
+    fn input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
+        let mut input = json!({
+            "session_id": context.conversation_id,
+            "transcript_path": "",
+            "cwd": context.cwd,
+            "permission_mode": mode_name(context.mode),
+            "hook_event_name": self.point.claude_name(),
+        });
+        if let (Value::Object(input), Ok(Value::Object(event))) =
+            (&mut input, serde_json::to_value(context.event))
+        {
+            input.extend(event);
+        }
+        let call = called(context.event)
+            .map(|(tool, arguments)| self.naming.call(tool, arguments, context.cwd));
+        if let Some(call) = &call {
+            input["tool_name"] = call.name.as_str().into();
+            input["tool_input"] = call.input.clone();
+        }
+        (input, call)
+    }
+
+    /// Translates the arguments in a hook's outcome back to those of haft's tool.
+    fn translated(
+        &self,
+        mut outcome: HookOutcome,
+        event: &HookEvent,
+        shown: Option<&ClaudeCall>,
+    ) -> HookOutcome {
+        if let (Some(input), Some(shown), Some((tool, arguments))) =
+            (&outcome.input, shown, called(event))
+        {
+            let meant = self.naming.arguments(tool, arguments, &shown.input, input);
+            outcome.input = Some(meant);
+        }
+        outcome
+    }
+}
+
+fn called(event: &HookEvent) -> Option<(&str, &Value)> {
+    match event {
+        HookEvent::PreToolCall {
+            tool, tool_input, ..
+        }
+        | HookEvent::PostToolCall {
+            tool, tool_input, ..
+        } => Some((&tool.name, tool_input)),
+        _ => None,
+    }
+}

@@ -1,0 +1,246 @@
+//! The meaning of input lines: in haft's own format, or in Claude Code's.
+
+use haft_agent::{Approval, ApprovalReply};
+use haft_types::{Filled, Form, Image};
+use serde_json::Value;
+
+use crate::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
+use crate::{ClaudeCall, claude_lines};
+
+/// The format of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// haft's own.
+    Haft,
+    /// Claude Code's.
+    Claude,
+}
+
+/// A prompt of the user, with its images.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UserPrompt {
+    /// The text.
+    pub text: String,
+    /// The images.
+    pub images: Vec<Image>,
+}
+
+impl<T: Into<String>> From<T> for UserPrompt {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            images: Vec::new(),
+        }
+    }
+}
+
+/// The meaning of an input line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum StreamInput {
+    /// A prompt of the user.
+    Prompt(UserPrompt),
+    /// A prompt of the user to a sub-agent.
+    ToAgent {
+        /// The name of the sub-agent.
+        agent: String,
+        /// The text.
+        text: String,
+    },
+    /// Ends the running turn.
+    Interrupt {
+        /// The acknowledgment, if the client waits for one.
+        heard: Option<Value>,
+    },
+    /// An answer to an approval request.
+    Answer {
+        /// The id of the request.
+        id: String,
+        /// The answer.
+        answer: ApprovalReply,
+    },
+    /// An answer to a form.
+    Filled {
+        /// The id of the form.
+        id: String,
+        /// The values, or the refusal.
+        filled: Filled,
+    },
+    /// The client declares its hooks, MCP servers and agents.
+    Initialize {
+        /// The id to answer.
+        id: String,
+        /// The request.
+        request: Value,
+    },
+    /// Changes the model from the next turn on.
+    UseModel {
+        /// The id to answer.
+        id: String,
+        /// The model; the run's first model when absent.
+        model: Option<String>,
+    },
+    /// Changes the permission mode.
+    UseMode {
+        /// The id to answer.
+        id: String,
+        /// The name of the mode.
+        mode: String,
+    },
+    /// A line to send back, with no other effect.
+    Reply(Value),
+    /// No effect.
+    Nothing,
+}
+
+impl Dialect {
+    /// Parses a line; the error is for the client.
+    pub(crate) fn read(self, line: &str) -> Result<StreamInput, String> {
+        match self {
+            Self::Haft => read(line),
+            Self::Claude => claude_lines::read(line),
+        }
+    }
+
+    /// Returns the id and the content of a line that answers one of haft's requests. haft's own
+    /// format has no such line.
+    pub(crate) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
+        match self {
+            Self::Haft => None,
+            Self::Claude => claude_lines::response(line),
+        }
+    }
+
+    /// Returns the line that requests an approval.
+    pub(crate) fn ask(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+        match self {
+            Self::Haft => to_value(&ControlLine::ApprovalRequest {
+                id: id.to_owned(),
+                agent: approval.agent.clone(),
+                tool: approval.tool.clone(),
+                arguments: approval.arguments.clone(),
+                subject: approval.subject.clone(),
+                reason: approval.reason.clone(),
+                remember: approval.remember.clone(),
+            }),
+            Self::Claude => claude_lines::ask(id, approval, call),
+        }
+    }
+
+    /// Returns the line that sends a form, or `None` in a format without forms.
+    pub(crate) fn form(self, id: &str, form: &Form) -> Option<Value> {
+        match self {
+            Self::Haft => Some(to_value(&ControlLine::FormRequest {
+                id: id.to_owned(),
+                from: form.from.clone(),
+                message: form.message.clone(),
+                fields: form.fields.clone(),
+            })),
+            Self::Claude => None,
+        }
+    }
+
+    /// Returns the line that withdraws a request, or `None` in a format without one.
+    pub(crate) fn take_back(self, id: &str) -> Option<Value> {
+        match self {
+            Self::Haft => None,
+            Self::Claude => Some(claude_lines::take_back(id)),
+        }
+    }
+
+    /// Returns the line that reports that a message joined the turn, or `None` in a format without
+    /// one.
+    pub fn joined(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Haft => Some(to_value(&ControlLine::InputJoined {
+                text: text.to_owned(),
+            })),
+            Self::Claude => None,
+        }
+    }
+
+    /// Returns the line that reports an unreadable input line.
+    pub(crate) fn unreadable(self, message: String) -> Value {
+        match self {
+            Self::Haft => to_value(&ControlLine::InputError { message }),
+            Self::Claude => claude_lines::unreadable(&message),
+        }
+    }
+}
+
+fn to_value(line: &ControlLine) -> Value {
+    serde_json::to_value(line).unwrap_or_default()
+}
+
+fn read(line: &str) -> Result<StreamInput, String> {
+    Ok(
+        match serde_json::from_str(line).map_err(|error| error.to_string())? {
+            InputLine::User { text, agent: None } => StreamInput::Prompt(text.into()),
+            InputLine::User {
+                text,
+                agent: Some(agent),
+            } => StreamInput::ToAgent { agent, text },
+            InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
+            InputLine::Approval {
+                id,
+                decision,
+                message,
+            } => {
+                let answer = match decision {
+                    ApprovalDecision::Allow => ApprovalReply::Once,
+                    ApprovalDecision::Always => ApprovalReply::Always,
+                    ApprovalDecision::Deny => ApprovalReply::No { reason: message },
+                };
+                StreamInput::Answer { id, answer }
+            }
+            InputLine::Form {
+                id,
+                decision,
+                values,
+            } => {
+                let filled = match decision {
+                    FormDecision::Accept => Filled::Accepted(values),
+                    FormDecision::Decline => Filled::Declined,
+                    FormDecision::Cancel => Filled::Cancelled,
+                };
+                StreamInput::Filled { id, filled }
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_parses_haft_lines() {
+        let read = |line: &str| Dialect::Haft.read(line);
+        assert_eq!(
+            read(r#"{"type":"user","text":"hi"}"#),
+            Ok(StreamInput::Prompt("hi".into()))
+        );
+        assert_eq!(
+            read(r#"{"type":"interrupt"}"#),
+            Ok(StreamInput::Interrupt { heard: None })
+        );
+        let no = ApprovalReply::No {
+            reason: "use tabs".into(),
+        };
+        assert_eq!(
+            read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
+            Ok(StreamInput::Answer {
+                id: "1".into(),
+                answer: no
+            })
+        );
+        for bad in [
+            "",
+            "hi",
+            r#"{"type":"user"}"#,
+            r#"{"type":"usr","text":"x"}"#,
+            r#"{"type":"user","text":"x","y":1}"#,
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The Claude dialect: haft as a replacement for Claude Code, and the JSON lines that drive a run.
+//!
+//! haft speaks this dialect when it is called by the name `claude`, or with `--compat claude`. This
+//! crate reads Claude Code's command line ([`lower`]) and the options haft has no flags for
+//! ([`ClaudeOptions`]), translates tool names ([`ToolNaming`]), turns events into the messages of
+//! Claude's SDKs ([`ClaudeMessages`]), and handles the control protocol over standard input
+//! ([`StreamControl`]), which haft's own `--input-format stream-json` shares ([`Dialect`]). It
+//! prints nothing and reads no environment: the binary passes in both streams and words every
+//! [`ClaudeNotice`].
+//!
+//! Read first: [`StreamControl`], [`ClaudeMessages`], [`ClaudeOptions`].
+
+mod arguments;
+mod claude_lines;
+mod claude_messages;
+mod client_hooks;
+#[cfg(feature = "mcp")]
+mod client_servers;
+mod dialect;
+mod error;
+mod lines;
+mod notice;
+mod options;
+mod stream_control;
+mod tool_names;
+
+pub use arguments::{ClaudeCommandLine, lower, version};
+pub use claude_messages::{ClaudeMessages, Introduction, PartialMessages};
+pub use client_hooks::client_hooks;
+#[cfg(feature = "mcp")]
+pub use client_servers::ClientServers;
+pub use dialect::{Dialect, UserPrompt};
+pub use error::ClaudeError;
+pub use lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
+pub use notice::ClaudeNotice;
+pub use options::{ClaudeOptions, RunSettings, model_name};
+pub use stream_control::{
+    ClientSetup, ClientTerms, FindModel, ModelWish, PrintLine, StreamControl,
+};
+pub use tool_names::{ClaudeCall, ToolNaming};
+
+/// The version reported to Claude's SDKs. They reject or warn about versions older than they need;
+/// nothing else depends on it.
+const CLAUDE_CODE_VERSION: &str = "2.1.0";

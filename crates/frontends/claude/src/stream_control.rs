@@ -1,0 +1,479 @@
+//! Standard input as a stream of JSON lines that drives a session (`--input-format stream-json`).
+//!
+//! A thread reads lines and dispatches them: prompts wait for their turn, an interrupt cancels the
+//! running turn, an answer goes to the call that asked. Invariant: no request waits forever. At the
+//! end of the input, or when its turn is canceled, the answer is no.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use haft_agent::hub::{AgentMessage, Hub, USER};
+use haft_agent::{Approval, ApprovalReply, ModeSwitch};
+use haft_types::{Filled, Form, IdSource, PermissionMode};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::ToolNaming;
+use crate::claude_lines;
+use crate::dialect::{Dialect, StreamInput, UserPrompt};
+
+/// The maximum length of an input line, in bytes.
+const MAX_LINE: u64 = 16 << 20;
+
+/// Returns the full name of a usable model; the error is for the client.
+pub type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+/// Prints a line to standard output.
+pub type PrintLine = dyn Fn(&Value) + Send + Sync;
+
+/// The model to use from the next turn on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelWish {
+    /// The model the run started with.
+    First,
+    /// The model of this name.
+    Named(String),
+}
+
+/// The terms of the client: what it may do, and how haft reaches it.
+pub struct ClientTerms {
+    /// The names the client knows tools by.
+    pub naming: ToolNaming,
+    /// The folder that relative paths of calls start at.
+    pub cwd: PathBuf,
+    /// True if the client may switch to the mode that asks for nothing.
+    pub bypass_allowed: bool,
+    /// Finds models by the client's names.
+    pub find_model: Box<FindModel>,
+    /// Prints a line for the client.
+    pub print_line: Box<PrintLine>,
+    /// Makes the ids of requests.
+    pub ids: Box<dyn IdSource>,
+}
+
+/// The client's requests before its first prompt.
+#[derive(Default)]
+pub struct ClientSetup {
+    /// The `initialize` request; null if there was none.
+    pub request: Value,
+    /// The permission mode, if the client set one.
+    pub mode: Option<PermissionMode>,
+}
+
+/// The state that the reading thread and the turn share.
+pub struct StreamControl {
+    dialect: Dialect,
+    terms: ClientTerms,
+    state: Mutex<ControlState>,
+    /// Delivers prompts to sub-agents, on the runtime `carrier`.
+    hub: OnceLock<Arc<Hub>>,
+    carrier: Handle,
+}
+
+#[derive(Default)]
+struct ControlState {
+    /// Cancels the running turn.
+    turn: Option<CancellationToken>,
+    /// Open approval requests.
+    waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
+    /// Open forms.
+    forms: HashMap<String, oneshot::Sender<Filled>>,
+    /// Open requests to the client.
+    calls: HashMap<String, oneshot::Sender<Result<Value, String>>>,
+    /// The client's requests before the session started.
+    setup: ClientSetup,
+    /// Changes the mode, once the session has started.
+    switch: Option<ModeSwitch>,
+    /// True once the session uses the client's hooks and servers.
+    begun: bool,
+    /// The model to use from the next turn on, if the client asked for another one.
+    model: Option<ModelWish>,
+    /// True at the end of the input.
+    over: bool,
+}
+
+impl StreamControl {
+    /// Starts the thread that reads lines. The receiver yields the user's prompts, and ends with
+    /// the input.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime.
+    pub fn open(
+        dialect: Dialect,
+        terms: ClientTerms,
+        input: impl BufRead + Send + 'static,
+    ) -> (Arc<Self>, UnboundedReceiver<UserPrompt>) {
+        let control = Self {
+            dialect,
+            terms,
+            state: Mutex::default(),
+            hub: OnceLock::new(),
+            carrier: Handle::current(),
+        };
+        let control = Arc::new(control);
+        let (prompts, heard) = unbounded_channel();
+        let reader = Arc::clone(&control);
+        std::thread::spawn(move || {
+            let mut input = input;
+            // A read error is the end of the input.
+            while let Ok(Some(line)) = next_line(&mut input) {
+                match line {
+                    Ok(line) if line.trim().is_empty() => {}
+                    Ok(line) => reader.take(&line, &prompts),
+                    Err(why) => reader.complain(&why),
+                }
+            }
+            let mut state = reader.state();
+            state.over = true;
+            // Dropping a sender answers no.
+            state.waiting.clear();
+            state.forms.clear();
+            state.calls.clear();
+        });
+        (control, heard)
+    }
+
+    /// Returns the client's requests before the session, and accepts no more of them.
+    pub fn take_setup(&self) -> ClientSetup {
+        let mut state = self.state();
+        state.begun = true;
+        std::mem::take(&mut state.setup)
+    }
+
+    /// Changes the mode with `switch` from now on.
+    pub fn switch_mode_with(&self, switch: ModeSwitch) {
+        let mut state = self.state();
+        // The client may have set a mode while the session was opened.
+        if let Some(mode) = state.setup.mode.take() {
+            switch.set(mode);
+        }
+        state.switch = Some(switch);
+    }
+
+    /// Takes the model for the next turn, if the client asked for another one.
+    pub fn take_model(&self) -> Option<ModelWish> {
+        self.state().model.take()
+    }
+
+    /// Sends a request to the client, and returns its response.
+    pub async fn call(&self, request: &Value, limit: Option<Duration>) -> Result<Value, String> {
+        let ended = || "standard input has ended".to_owned();
+        let id = self.terms.ids.uuid().to_string();
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.over {
+                return Err(ended());
+            }
+            state.calls.insert(id.clone(), sender);
+        }
+        let mut asked = PendingRequest {
+            control: self,
+            id,
+            open: true,
+        };
+        (self.terms.print_line)(&claude_lines::request(&asked.id, request));
+        let answer = match limit {
+            None => answered.await,
+            Some(limit) => tokio::time::timeout(limit, answered)
+                .await
+                .map_err(|_elapsed| {
+                    format!("it did not answer within {} s", limit.as_secs_f64())
+                })?,
+        };
+        asked.open = false;
+        answer.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Handles `initialize`.
+    fn initialize(&self, id: &str, request: Value) -> Value {
+        let brings_hooks = request["hooks"]
+            .as_object()
+            .is_some_and(|hooks| !hooks.is_empty());
+        let mut state = self.state();
+        if state.begun && brings_hooks {
+            return claude_lines::failure(
+                id,
+                "the session has begun: hooks are taken from the first `initialize` only",
+            );
+        }
+        if !state.begun {
+            state.setup.request = request;
+        }
+        let about = json!({
+            "commands": [], "agents": [], "models": [], "account": {},
+            "output_style": "default", "available_output_styles": ["default"],
+            "hook_on_failure_supported": true,
+        });
+        claude_lines::success(id, &about)
+    }
+
+    fn use_model(&self, id: &str, model: Option<&str>) -> Value {
+        match model.map(&self.terms.find_model).transpose() {
+            Err(why) => claude_lines::failure(id, &why),
+            Ok(found) => {
+                self.state().model = Some(found.map_or(ModelWish::First, ModelWish::Named));
+                claude_lines::success(id, &json!({}))
+            }
+        }
+    }
+
+    fn use_mode(&self, id: &str, name: &str) -> Value {
+        let mode: PermissionMode = match name.parse() {
+            Ok(PermissionMode::Yolo) if !self.terms.bypass_allowed => {
+                return claude_lines::failure(
+                    id,
+                    "this run was not started with `--dangerously-skip-permissions`",
+                );
+            }
+            Ok(mode) => mode,
+            Err(error) => return claude_lines::failure(id, &format!("{error}")),
+        };
+        let mut state = self.state();
+        match &state.switch {
+            Some(switch) => switch.set(mode),
+            None => state.setup.mode = Some(mode),
+        }
+        claude_lines::success(id, &json!({"mode": name}))
+    }
+
+    /// Starts a turn: an interrupt cancels this token.
+    pub fn begin(&self, turn: CancellationToken) {
+        self.state().turn = Some(turn);
+    }
+
+    /// Ends the turn.
+    pub fn end(&self) {
+        self.state().turn = None;
+    }
+
+    /// Delivers prompts to sub-agents with `hub` from now on.
+    pub fn reach(&self, hub: Arc<Hub>) {
+        // A run has one session, which is opened once.
+        drop(self.hub.set(hub));
+    }
+
+    /// Delivers a prompt to a sub-agent.
+    fn carry(self: &Arc<Self>, to: String, text: String) {
+        let Some(hub) = self.hub.get().map(Arc::clone) else {
+            return self.complain(&format!("no agent `{to}` is running"));
+        };
+        let control = Arc::clone(self);
+        self.carrier.spawn(async move {
+            let message = AgentMessage {
+                from: USER.to_owned(),
+                to,
+                group: None,
+                text,
+            };
+            if let Err(why) = hub.send(message).await {
+                control.complain(&why.to_string());
+            }
+        });
+    }
+
+    fn take(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<UserPrompt>) {
+        if self.answers_call(line) {
+            return;
+        }
+        match self.dialect.read(line) {
+            // An empty prompt does not start a turn.
+            Ok(StreamInput::Prompt(UserPrompt { text, images }))
+                if text.trim().is_empty() && images.is_empty() =>
+            {
+                self.complain("the message is empty");
+            }
+            Ok(StreamInput::Prompt(prompt)) => drop(prompts.send(prompt)),
+            Ok(StreamInput::ToAgent { agent, text }) => self.carry(agent, text),
+            Ok(StreamInput::Interrupt { heard }) => {
+                if let Some(turn) = &self.state().turn {
+                    turn.cancel();
+                }
+                heard.iter().for_each(&self.terms.print_line);
+            }
+            Ok(StreamInput::Answer { id, answer }) => match self.state().waiting.remove(&id) {
+                Some(waiting) => drop(waiting.send(answer)),
+                None => self.complain(&format!("nothing was asked with the id `{id}`")),
+            },
+            Ok(StreamInput::Filled { id, filled }) => match self.state().forms.remove(&id) {
+                Some(waiting) => drop(waiting.send(filled)),
+                None => self.complain(&format!("no form was sent with the id `{id}`")),
+            },
+            Ok(StreamInput::Initialize { id, request }) => {
+                (self.terms.print_line)(&self.initialize(&id, request));
+            }
+            Ok(StreamInput::UseModel { id, model }) => {
+                (self.terms.print_line)(&self.use_model(&id, model.as_deref()));
+            }
+            Ok(StreamInput::UseMode { id, mode }) => {
+                (self.terms.print_line)(&self.use_mode(&id, &mode));
+            }
+            Ok(StreamInput::Reply(reply)) => (self.terms.print_line)(&reply),
+            Ok(StreamInput::Nothing) => {}
+            Err(why) => self.complain(&why),
+        }
+    }
+
+    /// Passes a line to the request it answers; returns false if it answers none.
+    fn answers_call(&self, line: &str) -> bool {
+        if self.state().calls.is_empty() {
+            return false;
+        }
+        let Some((id, response)) = self.dialect.response(line) else {
+            return false;
+        };
+        let waiting = self.state().calls.remove(&id);
+        waiting
+            .map(|waiting| drop(waiting.send(response)))
+            .is_some()
+    }
+
+    fn complain(&self, why: &str) {
+        (self.terms.print_line)(
+            &self
+                .dialect
+                .unreadable(format!("a line of the input was left out: {why}")),
+        );
+    }
+
+    fn state(&self) -> MutexGuard<'_, ControlState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an approval request, and waits for the answer.
+    pub async fn ask(&self, approval: &Approval) -> ApprovalReply {
+        let no = ApprovalReply::No {
+            reason: String::new(),
+        };
+        let id = self.terms.ids.uuid().to_string();
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.over {
+                return no;
+            }
+            state.waiting.insert(id.clone(), sender);
+        }
+        let mut asked = PendingRequest {
+            control: self,
+            id,
+            open: true,
+        };
+        let ClientTerms { naming, cwd, .. } = &self.terms;
+        let call = naming.call(&approval.tool, &approval.arguments, cwd);
+        (self.terms.print_line)(&self.dialect.ask(&asked.id, approval, &call));
+        let answer = answered.await;
+        asked.open = false;
+        let answer = answer.map(|answer| match answer {
+            ApprovalReply::Changed { arguments } => {
+                let meant =
+                    naming.arguments(&approval.tool, &approval.arguments, &call.input, &arguments);
+                ApprovalReply::Changed { arguments: meant }
+            }
+            other => other,
+        });
+        match answer {
+            // A client may return the arguments unchanged.
+            Ok(ApprovalReply::Changed { arguments }) if arguments == approval.arguments => {
+                ApprovalReply::Once
+            }
+            Ok(answer) => answer,
+            Err(_) => no,
+        }
+    }
+
+    /// Sends a form, and waits for the answer.
+    pub async fn fill(&self, form: &Form) -> Filled {
+        let id = self.terms.ids.uuid().to_string();
+        let Some(line) = self.dialect.form(&id, form) else {
+            return Filled::Declined;
+        };
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.over {
+                return Filled::Declined;
+            }
+            state.forms.insert(id.clone(), sender);
+        }
+        let mut asked = PendingRequest {
+            control: self,
+            id,
+            open: true,
+        };
+        (self.terms.print_line)(&line);
+        let filled = answered.await;
+        asked.open = false;
+        filled.unwrap_or(Filled::Declined)
+    }
+}
+
+/// Returns the next line, a description of its error, or `None` at the end. The rest of a line that
+/// is too long is skipped.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
+    let mut line = Vec::new();
+    if input
+        .by_ref()
+        .take(MAX_LINE + 1)
+        .read_until(b'\n', &mut line)?
+        == 0
+    {
+        return Ok(None);
+    }
+    if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
+        skip_line(input)?;
+        return Ok(Some(Err(format!(
+            "it is longer than {} MiB",
+            MAX_LINE >> 20
+        ))));
+    }
+    Ok(Some(
+        String::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned()),
+    ))
+}
+
+/// Skips the rest of a line.
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let piece = input.fill_buf()?;
+        let (read, ended) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (piece.len(), piece.is_empty()),
+        };
+        input.consume(read);
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+/// A request without an answer; it is withdrawn when its turn is canceled.
+struct PendingRequest<'a> {
+    control: &'a StreamControl,
+    id: String,
+    open: bool,
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        {
+            let mut state = self.control.state();
+            state.waiting.remove(&self.id);
+            state.forms.remove(&self.id);
+            state.calls.remove(&self.id);
+        }
+        if self.open {
+            self.control
+                .dialect
+                .take_back(&self.id)
+                .iter()
+                .for_each(&self.control.terms.print_line);
+        }
+    }
+}

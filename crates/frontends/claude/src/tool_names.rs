@@ -1,0 +1,322 @@
+//! Translates tools and their arguments to Claude Code's names, and back.
+//!
+//! Programs written for Claude Code decide by these names which calls they allow. Invariant: a call
+//! is shown in one form, however the model wrote it: paths are absolute, and a tool of an MCP server
+//! is named `mcp__server__tool`. Tools and arguments without another name keep haft's.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+/// haft's name of a tool, Claude Code's, and the arguments Claude Code names differently.
+type ToolNames = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+const NAMES: [ToolNames; 13] = [
+    ("execute_command", "Bash", &[]),
+    ("write_to_file", "Write", &[("path", "file_path")]),
+    (
+        "edit_file",
+        "Edit",
+        &[
+            ("path", "file_path"),
+            ("old_text", "old_string"),
+            ("new_text", "new_string"),
+        ],
+    ),
+    ("replace_in_file", "Edit", &[("path", "file_path")]),
+    ("multi_edit", "MultiEdit", &[]),
+    (
+        "read_file",
+        "Read",
+        &[("path", "file_path"), ("start_line", "offset")],
+    ),
+    (
+        "search_files",
+        "Grep",
+        &[("regex", "pattern"), ("file_pattern", "glob")],
+    ),
+    ("glob", "Glob", &[]),
+    ("list_files", "LS", &[]),
+    ("web_crawl", "WebFetch", &[]),
+    ("web_search", "WebSearch", &[]),
+    ("todo_write", "TodoWrite", &[]),
+    ("run_named_subagents", "Task", &[]),
+];
+
+/// The tool that calls tools of MCP servers.
+const USE_MCP_TOOL: &str = "use_mcp_tool";
+
+/// The names that a client knows tools by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolNaming {
+    /// haft's own.
+    #[default]
+    Haft,
+    /// Claude Code's.
+    Claude,
+}
+
+/// A call in the names its reader knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaudeCall {
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub input: Value,
+}
+
+impl ToolNaming {
+    /// Returns the name of haft's tool `own`.
+    pub fn tool(self, own: &str) -> &str {
+        match self {
+            Self::Haft => own,
+            Self::Claude => NAMES
+                .iter()
+                .find(|(name, ..)| *name == own)
+                .map_or(own, |(_, name, _)| name),
+        }
+    }
+
+    /// Returns whether a tool of this name exists.
+    pub fn is_known(self, name: &str) -> bool {
+        NAMES
+            .iter()
+            .any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
+    }
+
+    /// Translates a call of haft's tool `own`; relative paths start at `cwd`.
+    pub fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
+        let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
+            return ClaudeCall {
+                name: own.to_owned(),
+                input: arguments.clone(),
+            };
+        };
+        if let Some(call) = of_server(own, fields) {
+            return call;
+        }
+        let mut input = Map::new();
+        for (key, value) in fields {
+            let key = renamed(own, key).unwrap_or(key);
+            let value = match (key, value) {
+                ("file_path", Value::String(path)) => absolute(cwd, path).into(),
+                // haft counts seconds, Claude Code milliseconds.
+                ("timeout", Value::Number(seconds)) if own == "execute_command" => {
+                    seconds.as_u64().map_or_else(
+                        || value.clone(),
+                        |seconds| seconds.saturating_mul(1_000).into(),
+                    )
+                }
+                _ => value.clone(),
+            };
+            input.insert(key.to_owned(), value);
+        }
+        ClaudeCall {
+            name: self.tool(own).to_owned(),
+            input: input.into(),
+        }
+    }
+
+    /// Translates the arguments a client returned back to those of haft's tool `own`. The client
+    /// was shown `shown` for `arguments` and returned `changed`; arguments it left alone keep the
+    /// value the model wrote.
+    pub fn arguments(self, own: &str, arguments: &Value, shown: &Value, changed: &Value) -> Value {
+        let (Self::Claude, Value::Object(before), Value::Object(fields)) =
+            (self, arguments, changed)
+        else {
+            return changed.clone();
+        };
+        if shown == changed {
+            return arguments.clone();
+        }
+        if own == USE_MCP_TOOL {
+            let mut call = before.clone();
+            call.insert("arguments".to_owned(), changed.clone());
+            return call.into();
+        }
+        let mut back = Map::new();
+        for (key, value) in fields {
+            let name = own_name(own, key).unwrap_or(key);
+            let value = match (shown.get(key), before.get(name)) {
+                (Some(seen), Some(kept)) if seen == value => kept.clone(),
+                _ if own == "execute_command" && name == "timeout" => value.as_u64().map_or_else(
+                    || value.clone(),
+                    |milliseconds| milliseconds.div_ceil(1_000).max(1).into(),
+                ),
+                _ => value.clone(),
+            };
+            back.insert(name.to_owned(), value);
+        }
+        // haft requires this argument, and Claude Code does not know it.
+        if let Some(kept) = before.get("requires_approval") {
+            back.entry("requires_approval")
+                .or_insert_with(|| kept.clone());
+        }
+        back.into()
+    }
+}
+
+fn of_server(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    let (server, tool) = (own == USE_MCP_TOOL)
+        .then(|| text("server_name").zip(text("tool_name")))
+        .flatten()?;
+    let input = match fields.get("arguments") {
+        Some(Value::String(text)) => {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::Object(Map::new()))
+        }
+        Some(Value::Null) | None => Value::Object(Map::new()),
+        Some(input) => input.clone(),
+    };
+    Some(ClaudeCall {
+        name: format!("mcp__{server}__{tool}"),
+        input,
+    })
+}
+
+fn renames(own: &str) -> &'static [(&'static str, &'static str)] {
+    NAMES
+        .iter()
+        .find(|(name, ..)| *name == own)
+        .map_or(&[], |(.., renames)| renames)
+}
+
+fn renamed(own: &str, key: &str) -> Option<&'static str> {
+    renames(own)
+        .iter()
+        .find(|(from, _)| *from == key)
+        .map(|(_, to)| *to)
+}
+
+fn own_name(own: &str, key: &str) -> Option<&'static str> {
+    renames(own)
+        .iter()
+        .find(|(_, to)| *to == key)
+        .map(|(from, _)| *from)
+}
+
+/// Returns the absolute path without `.` and `..`. Links are not followed, because clients compare
+/// the text.
+fn absolute(cwd: &Path, path: &str) -> String {
+    let mut all = PathBuf::new();
+    for part in cwd.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(all.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => all.push(part),
+        }
+    }
+    all.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(own: &str, arguments: &Value) -> (String, Value) {
+        let ClaudeCall { name, input } =
+            ToolNaming::Claude.call(own, arguments, Path::new("/p/sub"));
+        (name, input)
+    }
+
+    #[test]
+    fn call_uses_claude_names_and_absolute_paths() {
+        for (own, arguments, name, input) in [
+            (
+                "write_to_file",
+                json!({"path": "a", "content": "x"}),
+                "Write",
+                json!({"file_path": "/p/sub/a", "content": "x"}),
+            ),
+            (
+                "write_to_file",
+                json!({"path": "../../etc/x"}),
+                "Write",
+                json!({"file_path": "/etc/x"}),
+            ),
+            (
+                "execute_command",
+                json!({"command": "ls", "timeout": 2}),
+                "Bash",
+                json!({"command": "ls", "timeout": 2000}),
+            ),
+            (
+                "search_files",
+                json!({"regex": "a", "path": "."}),
+                "Grep",
+                json!({"pattern": "a", "path": "."}),
+            ),
+            (
+                "use_mcp_tool",
+                json!({"server_name": "calc", "tool_name": "add", "arguments": {"a": 1}}),
+                "mcp__calc__add",
+                json!({"a": 1}),
+            ),
+            (
+                "use_mcp_tool",
+                json!({"server_name": "calc", "tool_name": "add"}),
+                "mcp__calc__add",
+                json!({}),
+            ),
+            (
+                "attempt_completion",
+                json!({"result": "done"}),
+                "attempt_completion",
+                json!({"result": "done"}),
+            ),
+            ("write_to_file", json!(3), "write_to_file", json!(3)),
+        ] {
+            assert_eq!(
+                shown(own, &arguments),
+                (name.to_owned(), input),
+                "{arguments}"
+            );
+        }
+    }
+
+    #[test]
+    fn arguments_translates_changed_input_back() {
+        let back = |own: &str, arguments: &Value, change: &dyn Fn(&mut Value)| {
+            let shown = ToolNaming::Claude
+                .call(own, arguments, Path::new("/p"))
+                .input;
+            let mut changed = shown.clone();
+            change(&mut changed);
+            ToolNaming::Claude.arguments(own, arguments, &shown, &changed)
+        };
+        let write = json!({"path": "a", "content": "x"});
+        assert_eq!(back("write_to_file", &write, &|_| {}), write);
+        let moved = back("write_to_file", &write, &|input| {
+            input["file_path"] = json!("./safe/a");
+        });
+        assert_eq!(moved, json!({"path": "./safe/a", "content": "x"}));
+        let kept = back("write_to_file", &write, &|input| {
+            input["content"] = json!("y");
+        });
+        assert_eq!(
+            kept,
+            json!({"path": "a", "content": "y"}),
+            "an argument that was left alone is as the model wrote it"
+        );
+        let run = json!({"command": "ls", "requires_approval": false, "timeout": 3});
+        let faster = back("execute_command", &run, &|input| {
+            *input = json!({"command": "ls -a", "timeout": 1500});
+        });
+        assert_eq!(
+            faster,
+            json!({"command": "ls -a", "requires_approval": false, "timeout": 2})
+        );
+        let add = json!({"server_name": "c", "tool_name": "add", "arguments": {"a": 1}});
+        let other = back("use_mcp_tool", &add, &|input| input["a"] = json!(2));
+        assert_eq!(
+            other,
+            json!({"server_name": "c", "tool_name": "add", "arguments": {"a": 2}})
+        );
+    }
+}

@@ -1,0 +1,393 @@
+//! The functions that the pages of `haft serve` call for the request log and for sessions.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_agent::config::Config;
+#[cfg(feature = "lab")]
+use haft_serve::{CompareQuery, PolicyTable};
+use haft_serve::{
+    EditQuery, EditQuote, EditableMessages, Inspector, InspectorActions, NextQuery,
+    NextRequestDetails, PageAction, PageEdit, PageError, PageRuns, PrefixBreak, RequestDetails,
+    RequestQuery, RequestTimeline, SegmentDetails, TimelineQuery, TimelineRequest, is_recorded,
+};
+use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
+use haft_text::grouped;
+use haft_types::LlmMetadata;
+
+use super::LookArgs;
+use super::diff::RequestDiff;
+use super::edit::{self, EditHow, EditKind, PreparedEdit, SummariseArgs};
+use super::logged::RequestLogReader;
+use super::picture::{self, PictureFrame, RequestColumn};
+#[cfg(feature = "lab")]
+use super::replay::{self, ReplayArgs};
+use super::text::{masked, opening, whole_text};
+use super::why::{PrefixBreakReport, breaks};
+use super::{next, render};
+use crate::commands::conversations::part_as_text;
+#[cfg(feature = "imports")]
+use crate::commands::conversations::session_roots;
+use crate::commands::options::Common;
+use crate::exit::in_one_line;
+use crate::output::localised;
+
+/// Returns the pages over `store`. Without `runs` they only show.
+pub(in crate::commands) fn inspector(
+    store: Arc<dyn Store>,
+    config: &Config,
+    common: &Common,
+    form_token: String,
+    runs: Option<PageRuns>,
+) -> Inspector {
+    Inspector {
+        actions: actions(&store, config, common),
+        store,
+        mask: masked,
+        part_text: part_as_text,
+        picture_style: picture::STYLE,
+        #[cfg(feature = "imports")]
+        session_roots: session_roots(),
+        form_token,
+        runs,
+        #[cfg(feature = "postgres")]
+        open_queue: open_queue(config),
+        #[cfg(feature = "postgres")]
+        queue: tokio::sync::OnceCell::new(),
+    }
+}
+
+/// Returns the function that connects to the team's queue, if a server is configured.
+#[cfg(feature = "postgres")]
+fn open_queue(config: &Config) -> Option<haft_serve::OpenQueue> {
+    let url = config.store.url.clone()?;
+    let timeout = config.store.lock_timeout();
+    Some(Arc::new(move || {
+        haft_postgres::TaskQueue::connect(&url, timeout)
+    }))
+}
+
+fn actions(store: &Arc<dyn Store>, config: &Config, common: &Common) -> InspectorActions {
+    let log = LogSource {
+        store: Arc::clone(store),
+        config: config.clone(),
+    };
+    let timeline = {
+        let log = log.clone();
+        log_action(move |query| timeline(log.clone(), query))
+    };
+    let request = log_action(move |query| request(log.clone(), query));
+    let messages = {
+        let common = common.clone();
+        session_action(move |conversation| messages(common.clone(), conversation))
+    };
+    let edit = {
+        let common = common.clone();
+        session_action(move |query| edit(common.clone(), query))
+    };
+    let next = {
+        let common = common.clone();
+        session_action(move |query| next_request(common.clone(), query))
+    };
+    #[cfg(feature = "lab")]
+    let compare = {
+        let common = common.clone();
+        session_action(move |query| compare(common.clone(), query))
+    };
+    InspectorActions {
+        timeline,
+        request,
+        messages,
+        edit,
+        next,
+        #[cfg(feature = "lab")]
+        compare,
+    }
+}
+
+fn page_error(error: &anyhow::Error) -> PageError {
+    PageError::Action(in_one_line(error))
+}
+
+/// Wraps a function that only reads the request log.
+fn log_action<I, O, W>(work: impl Fn(I) -> W + Send + Sync + 'static) -> PageAction<I, O>
+where
+    W: Future<Output = anyhow::Result<O>> + Send + 'static,
+{
+    Box::new(move |input| {
+        let result = work(input);
+        Box::pin(async move { result.await.map_err(|error| page_error(&error)) })
+    })
+}
+
+/// Wraps a function that opens a session. Sessions do not leave their thread, so the function gets a
+/// thread of its own.
+fn session_action<I, O, W>(
+    work: impl Fn(I) -> W + Clone + Send + Sync + 'static,
+) -> PageAction<I, O>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+    W: Future<Output = anyhow::Result<O>>,
+{
+    Box::new(move |input| {
+        let work = work.clone();
+        Box::pin(async move {
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::spawn_blocking(move || runtime.block_on(work(input)))
+                .await?
+                .map_err(|error| page_error(&error))
+        })
+    })
+}
+
+/// The store and the configuration that request logs are read with.
+#[derive(Clone)]
+struct LogSource {
+    store: Arc<dyn Store>,
+    config: Config,
+}
+
+impl LogSource {
+    /// Opens the log of a conversation, or returns `None` if it has no requests.
+    async fn open(self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
+        let log = RequestLogReader::of(self.store, self.config, conversation).await?;
+        Ok(Some(log).filter(|log| log.requests > 0))
+    }
+}
+
+async fn timeline(
+    source: LogSource,
+    query: TimelineQuery,
+) -> anyhow::Result<Option<RequestTimeline>> {
+    let Some(log) = source.open(query.conversation).await? else {
+        return Ok(None);
+    };
+    let outlines = log.outlines().await?;
+    let messages = log.messages().await?;
+    let models = log.models(&outlines)?;
+    let replies = log.replies(&outlines, &messages);
+    let breaks = breaks(&outlines, &models, &messages);
+    let mut columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
+    if log.imported.is_some() {
+        // The cached share is a share of everything that was sent, and a column is only a part.
+        columns
+            .iter_mut()
+            .for_each(RequestColumn::without_cache_line);
+    }
+    // The safe zone of other agents is not known.
+    let own = !is_recorded(&log.conversation.metadata) && log.imported.is_none();
+    let zone = models
+        .last()
+        .filter(|_| own)
+        .and_then(|model| log.config.context.safe_zone_tokens(model).ok());
+    let frame = PictureFrame {
+        links: Some(&query.links),
+        zone,
+        zoomed: query.zoomed,
+    };
+    let requests = outlines
+        .iter()
+        .zip(&replies)
+        .map(|(outline, reply)| timeline_request(outline, *reply, &breaks));
+    Ok(Some(RequestTimeline {
+        note: log.imported_note(),
+        picture: picture::draw(&log.conversation.name, &columns, &frame),
+        requests: requests.collect(),
+    }))
+}
+
+fn timeline_request(
+    outline: &RequestOutline,
+    reply: Option<&LlmMetadata>,
+    breaks: &[PrefixBreakReport],
+) -> TimelineRequest {
+    let summary = &outline.summary;
+    let broken = breaks.iter().find(|one| one.request == summary.number);
+    TimelineRequest {
+        number: summary.number,
+        sent_at: summary.sent_at,
+        model: summary.model.clone(),
+        tokens: summary.tokens,
+        reply: reply.cloned(),
+        broken: broken.map(prefix_break),
+    }
+}
+
+fn prefix_break(broken: &PrefixBreakReport) -> PrefixBreak {
+    let (tokens, cost) = broken.price();
+    PrefixBreak {
+        cause: broken
+            .cause
+            .map_or_else(|| text!("context-why-no-cause").to_owned(), localised),
+        tokens,
+        cost,
+    }
+}
+
+async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Option<RequestDetails>> {
+    let number = query.number;
+    let log = source.open(query.conversation).await?;
+    let Some(log) = log.filter(|log| (1..=log.requests).contains(&number)) else {
+        return Ok(None);
+    };
+    let now = log.request(Some(number)).await?;
+    let before = if number > 1 {
+        Some(log.request(Some(number - 1)).await?)
+    } else {
+        None
+    };
+    let outlines = log.outlines().await?;
+    let messages = log.messages().await?;
+    let models = log.models(&outlines)?;
+    let replies = log.replies(&outlines, &messages);
+    let breaks = breaks(&outlines, &models, &messages);
+    let position = outlines
+        .iter()
+        .position(|one| one.summary.number == number)
+        .unwrap_or_default();
+    let reply = replies.get(position).copied().flatten();
+    let broken = breaks.iter().find(|one| one.request == number);
+    let note = log.imported_note();
+    let body = match note {
+        Some(_) => None,
+        None => Some(render::body(&log, Some(number), None).await?),
+    };
+    Ok(Some(RequestDetails {
+        requests: log.requests,
+        api: now.summary.api,
+        request: TimelineRequest {
+            number,
+            sent_at: now.summary.sent_at,
+            model: now.summary.model.clone(),
+            tokens: now.summary.tokens,
+            reply: reply.cloned(),
+            broken: broken.map(prefix_break),
+        },
+        segments: segments(&now, before.as_ref()),
+        difference: before
+            .as_ref()
+            .map(|before| RequestDiff::of(before, &now).text(true)),
+        body: body.map(|body| String::from_utf8_lossy(&body).into_owned()),
+        note,
+    }))
+}
+
+fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Vec<SegmentDetails> {
+    let old = before.map_or(&[][..], |before| &before.segments);
+    let kept = old
+        .iter()
+        .zip(&now.segments)
+        .take_while(|(old, new)| old.hash == new.hash)
+        .count();
+    let details = now.segments.iter().enumerate().map(|(index, segment)| {
+        let message = &segment.message;
+        SegmentDetails {
+            layer: localised(segment.layer),
+            owner: localised(&segment.owner),
+            tokens: segment.tokens,
+            kept: index < kept,
+            boundary: segment.boundary,
+            opening: opening(message),
+            text: whole_text(message),
+        }
+    });
+    details.collect()
+}
+
+/// Returns the folder of a conversation's project, if it exists.
+fn project_folder(conversation: &Conversation) -> Option<PathBuf> {
+    Some(PathBuf::from(&conversation.namespace))
+        .filter(|folder| folder.is_absolute() && Path::is_dir(folder))
+}
+
+fn edit_how(common: Common, conversation: &Conversation) -> EditHow {
+    EditHow {
+        conversation: Some(conversation.id.to_string()),
+        cwd: project_folder(conversation),
+        common,
+        ..EditHow::default()
+    }
+}
+
+async fn messages(common: Common, conversation: Conversation) -> anyhow::Result<EditableMessages> {
+    let (rows, edits) = edit::listed(&edit_how(common, &conversation)).await?;
+    Ok(EditableMessages {
+        headings: edit::list_headings().to_vec(),
+        rows,
+        edits,
+    })
+}
+
+async fn edit(common: Common, query: EditQuery) -> anyhow::Result<EditQuote> {
+    let how = edit_how(common, &query.conversation);
+    let mut prepared = match query.edit {
+        PageEdit::Undo => PreparedEdit::undo(&how, 1).await?,
+        PageEdit::Drop(ids) => PreparedEdit::of(&how, EditKind::Drop, &ids).await?,
+        PageEdit::Pin(ids) => PreparedEdit::of(&how, EditKind::Pin, &ids).await?,
+        PageEdit::Mask(ids) => PreparedEdit::of(&how, EditKind::Mask, &ids).await?,
+        PageEdit::Restore(ids) => PreparedEdit::of(&how, EditKind::Restore, &ids).await?,
+        PageEdit::Summarize {
+            range,
+            text,
+            ask_model,
+        } => {
+            let args = SummariseArgs {
+                ids: vec![range],
+                text,
+                no_model: !ask_model,
+                how,
+            };
+            PreparedEdit::summary(&args).await?
+        }
+    };
+    if query.keep {
+        prepared.keep().await?;
+    }
+    Ok(EditQuote {
+        text: prepared.text(),
+        summary: prepared.summary_text().map(str::to_owned),
+        quote: *prepared.quote(),
+    })
+}
+
+async fn next_request(common: Common, query: NextQuery) -> anyhow::Result<NextRequestDetails> {
+    let look = LookArgs {
+        conversation: Some(query.conversation.id.to_string()),
+        input: query.input,
+        cwd: project_folder(&query.conversation),
+        quiet: true,
+        common,
+        ..LookArgs::default()
+    };
+    let next = next::next(&look).await?;
+    let request = &next.assembly.request;
+    let segments = request.segments.iter().map(|one| {
+        [
+            localised(one.layer),
+            localised(one.owner),
+            grouped(one.entry.tokens),
+            opening(&one.entry.message),
+        ]
+    });
+    Ok(NextRequestDetails {
+        segments: segments.collect(),
+        body: String::from_utf8_lossy(&next.encoding.encode(request)).into_owned(),
+    })
+}
+
+#[cfg(feature = "lab")]
+async fn compare(common: Common, query: CompareQuery) -> anyhow::Result<PolicyTable> {
+    let args = ReplayArgs {
+        policy: query.policies,
+        ..ReplayArgs::of(query.conversation.id.to_string(), common)
+    };
+    let compared = replay::compared(&args).await?;
+    Ok(PolicyTable {
+        rows: replay::rows(&compared.outcomes).collect(),
+        title: compared.title,
+        outcomes: compared.outcomes,
+        model: compared.encoding.spec,
+        source: compared.source,
+    })
+}

@@ -1,0 +1,42 @@
+//! Errors of pages.
+
+use std::error::Error;
+
+use haft_store::StoreError;
+
+/// A page that can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The store can't be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A thread that served the page ended without a result.
+    #[error(transparent)]
+    Thread(#[from] tokio::task::JoinError),
+    /// An action failed. The text is in the user's language, with all causes.
+    #[error("{0}")]
+    Action(String),
+}
+
+impl PageError {
+    /// Returns the error and its causes on one line, in the user's language. A cause that only
+    /// repeats the text before it is left out.
+    pub(crate) fn on_one_line(&self) -> String {
+        if let Self::Action(text) = self {
+            return text.clone();
+        }
+        let mut line = String::new();
+        let first: &(dyn Error + 'static) = self;
+        let causes = std::iter::successors(Some(first), |error| error.source());
+        for cause in causes {
+            let cause: Vec<_> = cause.to_string().lines().map(crate::localized).collect();
+            let cause = cause.join("\n");
+            if line.is_empty() {
+                line = cause;
+            } else if !line.contains(&cause) {
+                line = text!("serve-cause", error = line, cause);
+            }
+        }
+        line
+    }
+}

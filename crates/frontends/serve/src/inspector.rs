@@ -1,0 +1,791 @@
+//! The pages: conversations, a dialogue, its requests as a picture and a table, and one request.
+//!
+//! They show what `haft context` and `haft conversations` print; the editor does what `haft context
+//! edit` does. Secrets are masked.
+
+mod editor;
+#[cfg(feature = "imports")]
+mod elsewhere;
+mod family;
+mod live;
+#[cfg(feature = "postgres")]
+mod queue;
+#[cfg(feature = "lab")]
+mod what_if;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+#[cfg(feature = "imports")]
+use haft_imports::SessionRoots;
+#[cfg(feature = "postgres")]
+use haft_postgres::TaskQueue;
+#[cfg(feature = "postgres")]
+use haft_store::StoreError;
+use haft_store::{Conversation, ConversationRow, ConversationScope, SearchQuery, Store};
+use haft_text::{grouped, money, percent};
+use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Role, Usage};
+use serde_json::Value;
+
+pub use family::JobRow;
+pub use live::PageRuns;
+
+use crate::actions::{
+    InspectorActions, PrefixBreak, RequestDetails, RequestQuery, SegmentDetails, TimelineQuery,
+    TimelineRequest,
+};
+use crate::markup::{Markup, document};
+use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment};
+use crate::{PageError, localized};
+
+/// Conversations per page.
+const CONVERSATIONS_PER_PAGE: usize = 25;
+/// Messages per page.
+const MESSAGES_PER_PAGE: usize = 200;
+
+/// Masks the secrets in a text.
+pub type MaskText = for<'a> fn(&'a str) -> Cow<'a, str>;
+/// Returns a part of a message as text, in the user's language.
+pub type PartText = fn(&Part) -> String;
+/// Connects to the team's queue.
+#[cfg(feature = "postgres")]
+pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
+
+/// The pages, with everything they show.
+pub struct Inspector {
+    /// The store whose conversations are shown.
+    pub store: Arc<dyn Store>,
+    /// The functions that need the request log or a session.
+    pub actions: InspectorActions,
+    /// Masks secrets.
+    pub mask: MaskText,
+    /// Returns a part of a message as text.
+    pub part_text: PartText,
+    /// The style sheet of the timeline's picture.
+    pub picture_style: &'static str,
+    /// The folders that sessions of other agents are below.
+    #[cfg(feature = "imports")]
+    pub session_roots: SessionRoots,
+    /// The value of [`AccessToken::for_forms`](crate::AccessToken::for_forms).
+    pub form_token: String,
+    /// The runs of the page; without them the pages only show.
+    pub runs: Option<PageRuns>,
+    /// Connects to the team's queue, if one is configured.
+    #[cfg(feature = "postgres")]
+    pub open_queue: Option<OpenQueue>,
+    /// The team's queue, once a page has shown it.
+    #[cfg(feature = "postgres")]
+    pub queue: tokio::sync::OnceCell<Arc<TaskQueue>>,
+}
+
+#[async_trait]
+impl Site for Inspector {
+    async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
+        match self.made(request).await {
+            Ok(page) => Ok(page),
+            Err(error) => {
+                self.problem(request, &(self.mask)(&error.on_one_line()))
+                    .await
+            }
+        }
+    }
+
+    async fn image(&self, request: &PageRequest) -> Option<SiteImage> {
+        let [_, id, message, part] = request.path.as_slice() else {
+            return None;
+        };
+        let messages = self.store.messages(&ConversationId::new(id)).await.ok()?;
+        let message = messages
+            .iter()
+            .find(|one| one.message_id.to_string() == *message)?;
+        let Part::Image(image) = message.content.get(part.parse::<usize>().ok()?)? else {
+            return None;
+        };
+        SiteImage::new(&image.media_type, BASE64_STANDARD.decode(&image.data).ok()?)
+    }
+
+    async fn post(
+        &self,
+        request: &PageRequest,
+        form: &FormFields,
+    ) -> Result<Option<FormAnswer>, String> {
+        self.posted(request, form)
+            .await
+            .map_err(|error| error.on_one_line())
+    }
+
+    async fn version(&self, request: &PageRequest) -> Option<String> {
+        #[cfg(feature = "postgres")]
+        if let ["queue", rest @ ..] = &*request.path.iter().map(String::as_str).collect::<Vec<_>>()
+        {
+            return self.queue_version(rest).await;
+        }
+        let [place, id, ..] = request.path.as_slice() else {
+            return None;
+        };
+        let id = ConversationId::new(id);
+        let run = self.live_version(&id);
+        let conversation = self.store.get(&id).await.ok()?.filter(|_| place == "c");
+        // A run that has just started is not stored yet.
+        let Some(conversation) = conversation else {
+            return Some(run).filter(|run| !run.is_empty());
+        };
+        let requests = self.store.requests(&id).await.ok()?.len();
+        let shown = if request.path.last().is_some_and(|page| page == "live") {
+            &*run
+        } else {
+            ""
+        };
+        Some(format!(
+            "{} {} {requests} {shown}",
+            conversation.messages, conversation.revisions
+        ))
+    }
+
+    fn style(&self) -> String {
+        let style = format!(
+            "{}\nsvg {{\n{}\n}}\n",
+            include_str!("inspector.css"),
+            self.picture_style
+        );
+        #[cfg(feature = "lab")]
+        let style = format!("{style}.plot svg {{\n{}\n}}\n", haft_lab::PLOT_STYLE);
+        style
+    }
+}
+
+impl Inspector {
+    async fn made(&self, request: &PageRequest) -> PageResult<Option<String>> {
+        let number = |key: &str| {
+            request
+                .query
+                .get(key)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0_usize)
+        };
+        let names: Vec<_> = request.path.iter().map(String::as_str).collect();
+        let (id, rest) = match names.as_slice() {
+            [] => {
+                let query = request.query.get("q").map_or("", String::as_str);
+                return self.conversations(query, number("from")).await.map(Some);
+            }
+            #[cfg(feature = "imports")]
+            ["sessions"] => return Ok(Some(self.elsewhere())),
+            #[cfg(feature = "imports")]
+            ["sessions", agent, path @ ..] => return Ok(self.session(agent, path)),
+            #[cfg(feature = "postgres")]
+            ["queue", rest @ ..] => return self.queue(rest, number("from")).await,
+            ["run"] => return Ok(self.runs(Markup::all([]), &FormFields::default())),
+            ["c", id, "live"] => {
+                return self.live(&ConversationId::new(*id), Markup::all([])).await;
+            }
+            ["c", id, rest @ ..] => (ConversationId::new(*id), rest),
+            _ => return Ok(None),
+        };
+        let Some(conversation) = self.store.get(&id).await? else {
+            return Ok(None);
+        };
+        match rest {
+            [] => self.dialogue(conversation, number("from")).await.map(Some),
+            ["timeline"] => self
+                .timeline(conversation, request.query.contains_key("zoom"))
+                .await
+                .map(Some),
+            ["edit"] => {
+                let done = request
+                    .query
+                    .contains_key("done")
+                    .then(|| Markup::plain("p", text!("serve-edit-done")));
+                self.editor(conversation, Markup::all(done)).await.map(Some)
+            }
+            ["next"] => {
+                let input = request.query.get("input").map_or("", String::as_str);
+                self.next(conversation, input).await.map(Some)
+            }
+            #[cfg(feature = "lab")]
+            ["what-if"] => self.what_if(conversation, &request.query).await.map(Some),
+            ["r", number] => match number.parse() {
+                Ok(number) => self.request(conversation, number).await,
+                Err(_) => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns a page with an error, and links to the other pages of the conversation.
+    async fn problem(&self, request: &PageRequest, told: &str) -> Result<Option<String>, String> {
+        let [place, id, rest @ ..] = request.path.as_slice() else {
+            return Err(told.to_owned());
+        };
+        let found = self
+            .store
+            .get(&ConversationId::new(id))
+            .await
+            .ok()
+            .flatten();
+        let Some(conversation) = found.filter(|_| place == "c") else {
+            return Err(told.to_owned());
+        };
+        let shown = rest
+            .first()
+            .map_or_else(String::new, |page| format!("/{page}"));
+        let alert = Markup::element(
+            "p",
+            &[("class", "broken"), ("role", "alert")],
+            [Markup::text(told)],
+        );
+        let pieces = [Markup::plain("h1", &conversation.name), alert];
+        Ok(Some(page(
+            &conversation.name,
+            navigation(&conversation, &shown),
+            pieces,
+        )))
+    }
+
+    async fn posted(
+        &self,
+        request: &PageRequest,
+        form: &FormFields,
+    ) -> PageResult<Option<FormAnswer>> {
+        let names: Vec<_> = request.path.iter().map(String::as_str).collect();
+        match names.as_slice() {
+            ["run"] => Ok(self.start(form)),
+            #[cfg(feature = "postgres")]
+            ["queue", id] => self.change_task(id, form.get("do")).await,
+            #[cfg(feature = "imports")]
+            ["sessions", agent, path @ ..] => self.import(agent, path).await,
+            ["c", id, "live"] => self.answered(&ConversationId::new(*id), form).await,
+            ["c", id, "edit"] => match self.store.get(&ConversationId::new(*id)).await? {
+                Some(conversation) => self.edit(conversation, form).await.map(Some),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    async fn conversations(&self, query: &str, from: usize) -> PageResult<String> {
+        let search = Markup::element(
+            "form",
+            &[("action", "/"), ("role", "search")],
+            [
+                Markup::element(
+                    "label",
+                    &[("for", "q")],
+                    [Markup::text(text!("serve-search"))],
+                ),
+                Markup::element(
+                    "input",
+                    &[
+                        ("id", "q"),
+                        ("name", "q"),
+                        ("type", "search"),
+                        ("value", query),
+                    ],
+                    [],
+                ),
+            ],
+        );
+        let found = if query.trim().is_empty() {
+            self.list(from).await?
+        } else {
+            self.search(query).await?
+        };
+        let heading = Markup::plain("h1", text!("serve-conversations"));
+        let begin = self
+            .runs
+            .as_ref()
+            .map(|_| Markup::link("/run", text!("serve-run-new")));
+        let sessions =
+            cfg!(feature = "imports").then(|| Markup::link("/sessions", text!("serve-sessions")));
+        #[cfg(feature = "postgres")]
+        let queue = self
+            .open_queue
+            .as_ref()
+            .map(|_| Markup::link("/queue", text!("serve-queue")));
+        #[cfg(not(feature = "postgres"))]
+        let queue = None;
+        let begin = Markup::element(
+            "p",
+            &[("class", "buttons")],
+            begin.into_iter().chain(sessions).chain(queue),
+        );
+        Ok(page(
+            text!("serve-conversations"),
+            Markup::all([]),
+            [heading, begin, search, found],
+        ))
+    }
+
+    async fn list(&self, from: usize) -> PageResult<Markup> {
+        let all = self.store.list(ConversationScope::Everywhere).await?;
+        let mut rows = Vec::new();
+        for row in all.iter().skip(from).take(CONVERSATIONS_PER_PAGE) {
+            rows.push(self.row(row).await?);
+        }
+        let headings = [
+            text!("serve-name"),
+            text!("serve-agent"),
+            text!("serve-namespace"),
+            text!("serve-messages"),
+            text!("serve-requests"),
+            text!("serve-cost"),
+            text!("serve-cached"),
+            text!("serve-updated"),
+        ];
+        let table = Markup::table(&headings, rows);
+        Ok(Markup::all([
+            table,
+            pager("/", from, CONVERSATIONS_PER_PAGE, all.len()),
+        ]))
+    }
+
+    async fn row(&self, row: &ConversationRow) -> PageResult<Vec<Markup>> {
+        let metadata = self
+            .store
+            .get(&row.id)
+            .await?
+            .map(|one| one.metadata)
+            .unwrap_or_default();
+        let messages = self.store.messages(&row.id).await?;
+        let made = messages
+            .iter()
+            .filter_map(|message| message.llm_metadata.as_deref());
+        let mut usage = Usage::default();
+        made.clone().for_each(|made| usage += made.usage());
+        let costs: Vec<f64> = made.filter_map(cost_of).collect();
+        let logged = self.store.requests(&row.id).await?.len() as u64;
+        let replies = || {
+            messages
+                .iter()
+                .filter(|message| message.role == Role::Assistant)
+                .count() as u64
+        };
+        let requests = if logged == 0 && metadata.get("imported_from").is_some_and(Value::is_string)
+        {
+            replies()
+        } else {
+            logged
+        };
+        let cost = if costs.is_empty() {
+            String::new()
+        } else {
+            money(costs.iter().sum())
+        };
+        let cached = if usage.all_input() == 0 {
+            String::new()
+        } else {
+            percent(usage.cached_share())
+        };
+        Ok(vec![
+            Markup::link(&address(&row.id, ""), &row.name),
+            Markup::text(agent_of(&metadata).unwrap_or("haft")),
+            Markup::text(&row.namespace),
+            Markup::text(grouped(row.messages)),
+            Markup::text(grouped(requests)),
+            Markup::text(cost),
+            Markup::text(cached),
+            Markup::text(row.updated_at.strftime("%Y-%m-%d %H:%M").to_string()),
+        ])
+    }
+
+    async fn search(&self, query: &str) -> PageResult<Markup> {
+        let query = SearchQuery {
+            text: query,
+            scope: ConversationScope::Everywhere,
+            limit: 50,
+        };
+        let hits = self.store.search(query).await?;
+        if hits.is_empty() {
+            return Ok(Markup::plain("p", text!("serve-no-hits")));
+        }
+        let row = |hit: haft_store::SearchHit| {
+            let snippet = (self.mask)(&hit.snippet.text).into_owned();
+            vec![
+                Markup::link(&address(&hit.conversation.id, ""), &hit.conversation.name),
+                Markup::text(snippet),
+            ]
+        };
+        Ok(Markup::table(
+            &[text!("serve-name"), text!("serve-text")],
+            hits.into_iter().map(row),
+        ))
+    }
+
+    async fn dialogue(&self, conversation: Conversation, from: usize) -> PageResult<String> {
+        let messages = self.store.messages(&conversation.id).await?;
+        let shown: Vec<_> = messages
+            .iter()
+            .skip(from)
+            .take(MESSAGES_PER_PAGE)
+            .map(|one| self.message(Some(&conversation.id), one))
+            .collect();
+        let pager = pager(
+            &address(&conversation.id, ""),
+            from,
+            MESSAGES_PER_PAGE,
+            messages.len(),
+        );
+        let heading = Markup::plain("h1", &conversation.name);
+        let family = self.family(&conversation).await?;
+        Ok(page(
+            &conversation.name,
+            navigation(&conversation, ""),
+            [heading, family, Markup::all(shown), pager],
+        ))
+    }
+
+    async fn timeline(&self, conversation: Conversation, zoomed: bool) -> PageResult<String> {
+        let name = conversation.name.clone();
+        let navigation = navigation(&conversation, "/timeline");
+        let id = conversation.id.clone();
+        let heading = Markup::plain("h1", &name);
+        let query = TimelineQuery {
+            conversation,
+            links: address(&id, "/r/"),
+            zoomed,
+        };
+        let Some(timeline) = (self.actions.timeline)(query).await? else {
+            return Ok(page(
+                &name,
+                navigation,
+                [heading, Markup::plain("p", text!("serve-no-requests"))],
+            ));
+        };
+        let (to, zoom) = if zoomed {
+            ("", text!("serve-zoom-out"))
+        } else {
+            ("?zoom=in", text!("serve-zoom-in"))
+        };
+        let zoom = Markup::element(
+            "p",
+            &[],
+            [Markup::link(&address(&id, &format!("/timeline{to}")), zoom)],
+        );
+        let rows = timeline.requests.iter().map(|request| {
+            let number = request.number;
+            let reply = request.reply.as_ref();
+            vec![
+                Markup::link(&address(&id, &format!("/r/{number}")), number.to_string()),
+                Markup::text(request.sent_at.strftime("%H:%M:%S").to_string()),
+                Markup::text(&request.model),
+                Markup::text(grouped(request.tokens)),
+                Markup::text(
+                    reply.map_or_else(String::new, |reply| percent(reply.usage().cached_share())),
+                ),
+                Markup::text(reply.and_then(cost_of).map_or_else(String::new, money)),
+                Markup::text(request.broken.as_ref().map_or_else(String::new, why)),
+            ]
+        });
+        let headings = [
+            text!("serve-request"),
+            text!("serve-sent"),
+            text!("serve-model"),
+            text!("serve-tokens"),
+            text!("serve-cached"),
+            text!("serve-cost"),
+            text!("serve-break"),
+        ];
+        let picture = Markup::element(
+            "div",
+            &[("class", "wide"), ("tabindex", "0")],
+            [Markup::picture(&timeline.picture)],
+        );
+        let note = Markup::all(timeline.note.map(|note| Markup::plain("p", note)));
+        Ok(page(
+            &name,
+            navigation,
+            [heading, note, zoom, picture, Markup::table(&headings, rows)],
+        ))
+    }
+
+    async fn request(&self, conversation: Conversation, number: u64) -> PageResult<Option<String>> {
+        let name = conversation.name.clone();
+        let navigation = navigation(&conversation, "/r");
+        let id = conversation.id.clone();
+        let query = RequestQuery {
+            conversation,
+            number,
+        };
+        let Some(details) = (self.actions.request)(query).await? else {
+            return Ok(None);
+        };
+        let title = text!("serve-request-of", number, requests = details.requests);
+        let mut pieces = vec![
+            Markup::plain("h1", format!("{name}: {title}")),
+            steps(&id, number, details.requests),
+            facts(&details),
+            Markup::plain("h2", text!("serve-segments")),
+            segments(&details.segments),
+        ];
+        if let Some(difference) = &details.difference {
+            pieces.extend([
+                Markup::plain("h2", text!("serve-difference")),
+                Markup::plain("pre", (self.mask)(difference)),
+            ]);
+        }
+        if let Some(note) = &details.note {
+            pieces.insert(1, Markup::plain("p", note));
+        }
+        if let Some(body) = &details.body {
+            let summary = Markup::plain(
+                "summary",
+                text!("serve-body", bytes = grouped(body.len() as u64)),
+            );
+            pieces.push(Markup::element(
+                "details",
+                &[],
+                [summary, Markup::plain("pre", (self.mask)(body))],
+            ));
+        }
+        Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
+    }
+
+    /// Returns a message of a dialogue. The arguments and results of tools are folded; images are
+    /// shown only if the conversation is stored.
+    fn message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
+        let role = localized(message.role);
+        let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
+        let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
+        let part = |(index, part): (usize, &Part)| {
+            let text = (self.part_text)(part);
+            let text = (self.mask)(&text);
+            match (part, stored) {
+                (Part::Image(_), Some(id)) => {
+                    let from = address(id, &format!("/{}/{index}", message.message_id))
+                        .replacen("/c/", "/image/", 1);
+                    Markup::element(
+                        "img",
+                        &[("src", &from), ("alt", &text), ("loading", "lazy")],
+                        [],
+                    )
+                }
+                (Part::Text { .. } | Part::Image(_), _) => {
+                    Markup::element("pre", &[("class", "said")], [Markup::text(text)])
+                }
+                (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
+                    folded(&text, &text)
+                }
+            }
+        };
+        let parts = message.content.iter().enumerate().map(part);
+        Markup::element(
+            "article",
+            &[("class", &role)],
+            std::iter::once(heading).chain(parts),
+        )
+    }
+
+    /// Returns an error as a paragraph.
+    fn alert(&self, text: &str) -> Markup {
+        Markup::element(
+            "p",
+            &[("class", "broken"), ("role", "alert")],
+            [Markup::text((self.mask)(text))],
+        )
+    }
+}
+
+type PageResult<T> = Result<T, PageError>;
+
+/// Returns the other agent that the conversation was held with, or the sub-agent.
+fn agent_of(metadata: &Metadata) -> Option<&str> {
+    let said = |key: &str| metadata.get(key).and_then(Value::as_str);
+    said("agent").or(said("imported_from"))
+}
+
+/// Returns whether another program sent the requests of a conversation: its metadata names an agent
+/// and no parent conversation.
+pub fn is_recorded(metadata: &Metadata) -> bool {
+    metadata.contains_key("agent") && !metadata.contains_key("parent")
+}
+
+/// Returns the cost of a reply, in dollars.
+fn cost_of(made: &LlmMetadata) -> Option<f64> {
+    let parts = [
+        made.input_cost,
+        made.output_cost,
+        made.cached_input_cost,
+        made.cache_write_cost,
+    ];
+    parts
+        .iter()
+        .any(Option::is_some)
+        .then(|| parts.iter().flatten().sum())
+}
+
+fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Markup>) -> String {
+    let home = Markup::link("/", text!("serve-conversations"));
+    let header = Markup::element("nav", &[], [home, navigation]);
+    document(
+        haft_messages::spoken().name(),
+        title,
+        Markup::all([header, Markup::element("main", &[], content)]),
+    )
+}
+
+/// Returns the address of a page of a conversation. An id may contain any character.
+fn address(id: &ConversationId, page: &str) -> String {
+    format!("/c/{}{page}", path_segment(id.as_str()))
+}
+
+/// Returns the links to the pages of a conversation, with the shown one marked.
+fn navigation(conversation: &Conversation, shown: &str) -> Markup {
+    let mut pages = vec![
+        ("", text!("serve-dialogue")),
+        ("/timeline", text!("serve-timeline")),
+    ];
+    // The context of another agent can't be edited here.
+    if !is_recorded(&conversation.metadata) {
+        pages.extend([
+            ("/live", text!("serve-run")),
+            ("/edit", text!("serve-editor")),
+            ("/next", text!("serve-next")),
+        ]);
+    }
+    if cfg!(feature = "lab") {
+        pages.push(("/what-if", text!("serve-what-if")));
+    }
+    Markup::all(pages.into_iter().map(|(page, name)| {
+        let to = address(&conversation.id, page);
+        let current = if page == shown {
+            &[("href", to.as_str()), ("aria-current", "page")][..]
+        } else {
+            &[("href", &*to)]
+        };
+        Markup::element("a", current, [Markup::text(name)])
+    }))
+}
+
+/// Returns the links to the pages before and after a page of a list.
+fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
+    let link = |at: usize, rel: &str, text: &str| {
+        Markup::element(
+            "a",
+            &[("href", &format!("{to}?from={at}")), ("rel", rel)],
+            [Markup::text(text)],
+        )
+    };
+    let before = (from > 0).then(|| link(from.saturating_sub(size), "prev", text!("serve-before")));
+    let rest = all.saturating_sub(from);
+    let after = (rest > size).then(|| link(from + size, "next", text!("serve-after")));
+    Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
+}
+
+fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
+    let link = |at: u64, rel: &str, text: &str| {
+        let to = address(id, &format!("/r/{at}"));
+        Markup::element("a", &[("href", &to), ("rel", rel)], [Markup::text(text)])
+    };
+    let before = (number > 1).then(|| link(number - 1, "prev", text!("serve-before")));
+    let after = (number < requests).then(|| link(number + 1, "next", text!("serve-after")));
+    Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
+}
+
+fn why(broken: &PrefixBreak) -> String {
+    let cost = and_cost(broken.cost);
+    text!(
+        "serve-why",
+        cause = broken.cause,
+        tokens = grouped(broken.tokens),
+        cost
+    )
+}
+
+fn facts(details: &RequestDetails) -> Markup {
+    let TimelineRequest {
+        sent_at,
+        model,
+        tokens,
+        reply,
+        broken,
+        ..
+    } = &details.request;
+    let sent = text!(
+        "serve-sent-to",
+        model,
+        api = details.api,
+        time = sent_at.strftime("%Y-%m-%d %H:%M:%S"),
+        tokens = grouped(*tokens)
+    );
+    let billed = match reply {
+        Some(reply) => {
+            let usage = reply.usage();
+            let cost = and_cost(cost_of(reply));
+            text!(
+                "serve-billed",
+                input = grouped(usage.all_input()),
+                cached = grouped(usage.cached_input),
+                written = grouped(usage.cache_write),
+                output = grouped(usage.output),
+                cost
+            )
+        }
+        None => text!("serve-no-reply").to_owned(),
+    };
+    let why = match broken {
+        Some(broken) => Markup::element("p", &[("class", "broken")], [Markup::text(why(broken))]),
+        None => Markup::plain("p", text!("serve-no-break")),
+    };
+    Markup::all([Markup::plain("p", sent), Markup::plain("p", billed), why])
+}
+
+fn segments(segments: &[SegmentDetails]) -> Markup {
+    let rows = segments.iter().enumerate().map(|(index, segment)| {
+        let state = if segment.kept {
+            text!("serve-kept")
+        } else {
+            text!("serve-new")
+        };
+        let boundary = if segment.boundary {
+            text!("serve-boundary")
+        } else {
+            ""
+        };
+        let opening: String = segment.opening.chars().take(100).collect();
+        let summary = Markup::plain("summary", opening);
+        let whole = Markup::plain("pre", &segment.text);
+        vec![
+            Markup::text((index + 1).to_string()),
+            Markup::text(&segment.layer),
+            Markup::text(&segment.owner),
+            Markup::text(grouped(segment.tokens)),
+            Markup::text(format!("{state}{boundary}")),
+            Markup::element("details", &[], [summary, whole]),
+        ]
+    });
+    let headings = [
+        "#",
+        text!("serve-layer"),
+        text!("serve-owner"),
+        text!("serve-tokens"),
+        text!("serve-state"),
+        text!("serve-text"),
+    ];
+    Markup::table(&headings, rows)
+}
+
+/// Returns a cost after other text, or nothing if it is not known.
+fn and_cost(usd: Option<f64>) -> String {
+    usd.map_or_else(String::new, |usd| {
+        text!("serve-and-cost", cost = money(usd))
+    })
+}
+
+/// Returns a text that is folded under the first line of `headline`.
+fn folded(headline: &str, text: &str) -> Markup {
+    let first: String = headline
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(120)
+        .collect();
+    Markup::element(
+        "details",
+        &[],
+        [Markup::plain("summary", first), Markup::plain("pre", text)],
+    )
+}

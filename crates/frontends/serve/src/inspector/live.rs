@@ -1,0 +1,494 @@
+//! Runs of the page: started, followed, answered and stopped here. Runs of other processes are
+//! followed from the store, read-only.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_acp::{
+    DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus,
+};
+use haft_agent::ApprovalReply;
+use haft_store::{Locked, StoreError};
+use haft_text::{grouped, reveal};
+use haft_types::{ConversationId, PermissionMode};
+
+use super::family::JobRow;
+use super::{Inspector, PageResult, address, and_cost, navigation, page};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, FormFields};
+
+/// The newest messages shown below the state of a run.
+const LATEST: usize = 12;
+
+/// The runs that the page starts, and the defaults of its form.
+pub struct PageRuns {
+    /// The runs.
+    pub tasks: Arc<DelegatedTasks>,
+    /// The proposed folder.
+    pub cwd: PathBuf,
+    /// The available models.
+    pub models: Vec<String>,
+    /// The proposed permission mode.
+    pub mode: PermissionMode,
+    /// Lists background jobs, which are shown as well.
+    pub jobs: Box<dyn Fn() -> Vec<JobRow> + Send + Sync>,
+}
+
+const MODES: [(&str, PermissionMode); 4] = [
+    ("plan", PermissionMode::Plan),
+    ("ask", PermissionMode::Ask),
+    ("accept-edits", PermissionMode::AcceptEdits),
+    ("auto", PermissionMode::Auto),
+];
+
+impl Inspector {
+    /// Returns the form that starts a run, and the list of runs.
+    pub(super) fn runs(&self, notice: Markup, form: &FormFields) -> Option<String> {
+        let runs = self.runs.as_ref()?;
+        let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
+        let folder = folder.map_or_else(|| runs.cwd.display().to_string(), str::to_owned);
+        let mode = MODES
+            .iter()
+            .find(|(_, mode)| *mode == runs.mode)
+            .map_or("auto", |(name, _)| name);
+        let models = std::iter::once("").chain(runs.models.iter().map(String::as_str));
+        let fields = [
+            area("prompt", text!("serve-run-prompt"), form.get("prompt")),
+            field(
+                "folder",
+                text!("serve-run-folder"),
+                Markup::element(
+                    "input",
+                    &[("id", "folder"), ("name", "folder"), ("value", &folder)],
+                    [],
+                ),
+            ),
+            field(
+                "mode",
+                text!("serve-run-mode"),
+                choice("mode", MODES.iter().map(|(name, _)| *name), mode),
+            ),
+            field("model", text!("serve-model"), choice("model", models, "")),
+            Markup::element(
+                "p",
+                &[],
+                [Markup::button("start", text!("serve-run-start"))],
+            ),
+        ];
+        let rows = runs.tasks.known().into_iter().map(|task| {
+            let view = task.view();
+            let to = address(&task.id, "/live");
+            vec![
+                Markup::link(&to, called(&task)),
+                Markup::text(status_name(view.status)),
+                Markup::text(view.cwd),
+            ]
+        });
+        let headings = [
+            text!("serve-name"),
+            text!("serve-run-status"),
+            text!("serve-run-folder"),
+        ];
+        let pieces = [
+            Markup::plain("h1", text!("serve-run-new")),
+            notice,
+            Markup::form("/run", &self.form_token, fields),
+            Markup::plain("h2", text!("serve-run-here")),
+            Markup::table(&headings, rows),
+            self.jobs((runs.jobs)()),
+        ];
+        Some(page(text!("serve-run-new"), Markup::all([]), pieces))
+    }
+
+    /// Starts a run.
+    pub(super) fn start(&self, form: &FormFields) -> Option<FormAnswer> {
+        let runs = self.runs.as_ref()?;
+        let prompt = form.get("prompt").replace("\r\n", "\n");
+        let said = if prompt.trim().is_empty() {
+            Err(text!("serve-run-no-prompt").to_owned())
+        } else {
+            let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
+            let mode = MODES
+                .iter()
+                .find(|(name, _)| *name == form.get("mode"))
+                .map(|(_, mode)| *mode);
+            let model = Some(form.get("model").to_owned()).filter(|model| !model.is_empty());
+            let request = RunRequest {
+                prompt: Some(prompt),
+                model,
+                mode,
+                typed: true,
+                ..RunRequest::default()
+            };
+            runs.tasks
+                .start(folder, request)
+                .map_err(|error| worded(&error))
+        };
+        match said {
+            Ok(task) => Some(FormAnswer::See(address(&task.id, "/live"))),
+            Err(error) => self.runs(self.alert(&error), form).map(FormAnswer::Page),
+        }
+    }
+
+    /// Returns the page of a running conversation.
+    pub(super) async fn live(
+        &self,
+        id: &ConversationId,
+        notice: Markup,
+    ) -> PageResult<Option<String>> {
+        let stored = self.store.get(id).await?;
+        let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
+        if stored.is_none() && task.is_none() {
+            return Ok(None);
+        }
+        let to = address(id, "/live");
+        let name = stored.as_ref().map_or_else(
+            || task.as_deref().map(called).unwrap_or_default(),
+            |one| one.name.clone(),
+        );
+        let navigation = stored
+            .as_ref()
+            .map_or_else(|| Markup::all([]), |one| navigation(one, "/live"));
+        let here = task.as_ref().filter(|task| task.state().runs);
+        let held = if here.is_none() && stored.is_some() {
+            self.held(id).await?
+        } else {
+            None
+        };
+        let mut now = match (&task, &held) {
+            (_, Some(holder)) => {
+                vec![Markup::element(
+                    "p",
+                    &[("class", "notice")],
+                    [Markup::text(text!("serve-run-elsewhere", holder))],
+                )]
+            }
+            (Some(task), None) => self.happening(&to, task),
+            (None, None) => Vec::new(),
+        };
+        if stored.is_some() {
+            let messages = self.store.messages(id).await?;
+            let from = messages.len().saturating_sub(LATEST);
+            now.push(Markup::plain("h2", text!("serve-run-latest")));
+            now.extend(
+                messages[from..]
+                    .iter()
+                    .map(|one| self.message(Some(id), one)),
+            );
+        }
+        let mut pieces = vec![
+            Markup::plain("h1", &name),
+            notice,
+            Markup::element("section", &[("id", "live"), ("class", "live")], now),
+        ];
+        if here.is_none() && held.is_none() && self.runs.is_some() {
+            let send = Markup::element("p", &[], [Markup::button("send", text!("serve-run-send"))]);
+            pieces.push(Markup::form(
+                &to,
+                &self.form_token,
+                [area("message", text!("serve-run-message"), ""), send],
+            ));
+        }
+        Ok(Some(page(&name, navigation, pieces)))
+    }
+
+    /// Returns the other process that holds the lock of a conversation.
+    async fn held(&self, id: &ConversationId) -> PageResult<Option<String>> {
+        match self.store.try_lock(id).await {
+            Ok(_) => Ok(None),
+            Err(StoreError::LockTimeout {
+                what: Locked::Conversation(_),
+                holder,
+                ..
+            }) => Ok(Some(
+                holder.map_or_else(|| "?".to_owned(), |holder| holder.to_string()),
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the state of a run of this page, and its open approvals.
+    fn happening(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
+        let TaskState {
+            view,
+            runs,
+            activity,
+            ..
+        } = task.state();
+        let mut pieces = vec![Markup::element(
+            "p",
+            &[("role", "status"), ("class", "status")],
+            [
+                Markup::plain("strong", status_name(view.status)),
+                Markup::text(format!(
+                    " {} {}",
+                    (self.mask)(&view.message),
+                    (self.mask)(&activity)
+                )),
+            ],
+        )];
+        pieces.extend(
+            view.approvals
+                .iter()
+                .map(|approval| self.approval(to, approval)),
+        );
+        if !view.text.is_empty() && runs {
+            pieces.push(Markup::element(
+                "pre",
+                &[("class", "said")],
+                [Markup::text((self.mask)(&view.text))],
+            ));
+        }
+        if let Some(question) = &view.question {
+            pieces.push(Markup::plain("p", (self.mask)(&question.question)));
+            pieces.push(Markup::element(
+                "ul",
+                &[],
+                question
+                    .options
+                    .iter()
+                    .map(|one| Markup::plain("li", (self.mask)(one))),
+            ));
+        }
+        if !view.changed_files.is_empty() {
+            pieces.push(Markup::plain("h2", text!("serve-run-files")));
+            pieces.push(Markup::element(
+                "ul",
+                &[],
+                view.changed_files
+                    .keys()
+                    .map(|path| Markup::plain("li", (self.mask)(path))),
+            ));
+        }
+        let usage = view.usage;
+        let cost = and_cost(view.cost_usd);
+        let input = usage.all_input();
+        let cached = usage.cached_input;
+        let output = usage.output;
+        let used = text!(
+            "serve-run-usage",
+            input = grouped(input),
+            cached = grouped(cached),
+            output = grouped(output),
+            cost
+        );
+        pieces.push(Markup::plain("p", used));
+        if runs {
+            pieces.push(Markup::form(
+                to,
+                &self.form_token,
+                [Markup::button("stop", text!("serve-run-stop"))],
+            ));
+        }
+        pieces
+    }
+
+    /// Returns the form that asks about a call.
+    ///
+    /// Invariant: nothing in it is masked or left out. A mask would hide part of what the user
+    /// approves.
+    fn approval(&self, to: &str, approval: &TaskApproval) -> Markup {
+        let TaskApproval {
+            approval_id,
+            agent,
+            tool,
+            subject,
+            reason,
+            ..
+        } = approval;
+        let outside = if approval.leaves_sandbox {
+            text!("serve-approval-outside")
+        } else {
+            ""
+        };
+        let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
+        if !approval.remember.is_empty() {
+            let rules = reveal(&approval.remember.join(", ")).into_owned();
+            buttons.push(Markup::button(
+                "always",
+                text!("serve-approval-always", rules),
+            ));
+        }
+        buttons.push(Markup::button("deny", text!("serve-approval-deny")));
+        let why = format!("reason-{approval_id}");
+        let label = Markup::element(
+            "label",
+            &[("for", &why)],
+            [Markup::text(text!("serve-approval-reason"))],
+        );
+        let reply = Markup::element("input", &[("id", &why), ("name", "reason")], []);
+        let form = [
+            Markup::hidden("approval", approval_id),
+            Markup::element("p", &[("class", "field")], [label, reply]),
+            Markup::element("p", &[("class", "buttons")], buttons),
+        ];
+        Markup::element(
+            "section",
+            &[("class", "approval")],
+            [
+                Markup::plain(
+                    "h2",
+                    text!("serve-approval", agent = reveal(agent), tool = reveal(tool)),
+                ),
+                Markup::plain("p", format!("{} {outside}", reveal(reason))),
+                Markup::plain("pre", reveal(subject)),
+                Markup::form(to, &self.form_token, form),
+            ],
+        )
+    }
+
+    /// Answers, stops or continues a run.
+    pub(super) async fn answered(
+        &self,
+        id: &ConversationId,
+        form: &FormFields,
+    ) -> PageResult<Option<FormAnswer>> {
+        let Some(runs) = &self.runs else {
+            return Ok(None);
+        };
+        let task = match runs.tasks.find(id.as_str()).await {
+            Ok(task) => task,
+            Err(TaskError::Unknown(_)) => return Ok(None),
+            Err(error) => {
+                return Ok(self
+                    .live(id, self.alert(&worded(&error)))
+                    .await?
+                    .map(FormAnswer::Page));
+            }
+        };
+        let done = match form.get("do") {
+            "stop" => {
+                task.cancel();
+                Ok(())
+            }
+            "send" => {
+                let prompt = form.get("message").replace("\r\n", "\n");
+                let request = RunRequest {
+                    prompt: Some(prompt).filter(|text| !text.trim().is_empty()),
+                    typed: true,
+                    ..RunRequest::default()
+                };
+                runs.tasks
+                    .begin(&task, request)
+                    .map_err(|error| worded(&error))
+            }
+            "allow" => replied(&task, form, ApprovalReply::Once),
+            "always" => replied(&task, form, ApprovalReply::Always),
+            _ => replied(
+                &task,
+                form,
+                ApprovalReply::No {
+                    reason: form.get("reason").to_owned(),
+                },
+            ),
+        };
+        match done {
+            Ok(()) => Ok(Some(FormAnswer::See(address(id, "/live")))),
+            Err(error) => Ok(self
+                .live(id, self.alert(&error))
+                .await?
+                .map(FormAnswer::Page)),
+        }
+    }
+
+    /// Returns a text that changes whenever a run of this page does.
+    pub(super) fn live_version(&self, id: &ConversationId) -> String {
+        let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
+        task.map_or_else(String::new, |task| {
+            let TaskState {
+                view,
+                runs,
+                activity,
+                ..
+            } = task.state();
+            let asked: Vec<_> = view
+                .approvals
+                .iter()
+                .map(|one| one.approval_id.as_str())
+                .collect();
+            format!(
+                "{runs} {} {} {activity} {}",
+                status_name(view.status),
+                asked.join(","),
+                view.text.len()
+            )
+        })
+    }
+}
+
+fn replied(task: &DelegatedTask, form: &FormFields, reply: ApprovalReply) -> Result<(), String> {
+    let taken = task.reply(form.get("approval"), reply);
+    if taken {
+        Ok(())
+    } else {
+        Err(text!("serve-approval-gone").to_owned())
+    }
+}
+
+fn worded(error: &TaskError) -> String {
+    match error {
+        TaskError::Running => text!("serve-run-busy").to_owned(),
+        TaskError::TooMany => text!("serve-run-too-many").to_owned(),
+        TaskError::NoFolder(folder) => text!("serve-run-no-folder", folder),
+        TaskError::Unknown(_) | TaskError::Host(_) => error.to_string(),
+    }
+}
+
+/// Returns the name of a run: the beginning of its prompt or of its newest text.
+fn called(task: &DelegatedTask) -> String {
+    let text = task.first_prompt().unwrap_or_else(|| task.view().text);
+    let line: String = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(80)
+        .collect();
+    if line.is_empty() {
+        task.id.as_str().chars().take(8).collect()
+    } else {
+        line
+    }
+}
+
+fn status_name(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Running => text!("serve-status-running"),
+        TaskStatus::Waiting => text!("serve-status-waiting"),
+        TaskStatus::Completed => text!("serve-status-completed"),
+        TaskStatus::Failed => text!("serve-status-failed"),
+        TaskStatus::Aborted => text!("serve-status-aborted"),
+        TaskStatus::Exhausted => text!("serve-status-exhausted"),
+    }
+}
+
+fn field(id: &str, name: &str, control: Markup) -> Markup {
+    let label = Markup::element("label", &[("for", id)], [Markup::text(name)]);
+    Markup::element("p", &[("class", "field")], [label, control])
+}
+
+fn area(id: &str, name: &str, text: &str) -> Markup {
+    let control = Markup::element(
+        "textarea",
+        &[("id", id), ("name", id), ("rows", "5")],
+        [Markup::text(format!("\n{text}"))],
+    );
+    field(id, name, control)
+}
+
+fn choice<'a>(id: &str, values: impl Iterator<Item = &'a str>, chosen: &str) -> Markup {
+    let option = |value: &'a str| {
+        let name = if value.is_empty() {
+            text!("serve-run-usual")
+        } else {
+            value
+        };
+        let attributes: &[(&'static str, &str)] = if value == chosen {
+            &[("value", value), ("selected", "")]
+        } else {
+            &[("value", value)]
+        };
+        Markup::element("option", attributes, [Markup::text(name)])
+    };
+    Markup::element("select", &[("id", id), ("name", id)], values.map(option))
+}

@@ -1,0 +1,323 @@
+//! The team's queue: tasks, workers and costs, and one task with its log. Forms cancel tasks and
+//! queue them again.
+
+use std::sync::Arc;
+
+use haft_agent::RandomIds;
+use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState, utc_text};
+use haft_store::StoreError;
+use haft_text::{grouped, money};
+use haft_types::{ConversationId, IdSource as _};
+use serde_json::{Value, json};
+
+use super::{Inspector, PageResult, address, folded, page, pager};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, path_segment};
+use crate::{PageError, localized};
+
+/// Tasks per page.
+const TASKS_PER_PAGE: usize = 100;
+/// Maximum lines of a log on a page; the newest are shown.
+const MAX_LOG_LINES: usize = 1_000;
+/// Maximum bytes of a patch on a page.
+const MAX_PATCH: usize = 1 << 18;
+
+impl Inspector {
+    /// Runs `job` on a thread that may block, or returns `None` if no queue is configured.
+    async fn ask_queue<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
+    ) -> PageResult<Option<T>> {
+        let Some(open) = self.open_queue.clone() else {
+            return Ok(None);
+        };
+        let connect = || async move {
+            let queue = tokio::task::spawn_blocking(move || open()).await??;
+            Ok::<_, PageError>(Arc::new(queue))
+        };
+        let queue = Arc::clone(self.queue.get_or_try_init(connect).await?);
+        Ok(Some(
+            tokio::task::spawn_blocking(move || job(&queue)).await??,
+        ))
+    }
+
+    pub(super) async fn queue(&self, rest: &[&str], from: usize) -> PageResult<Option<String>> {
+        let (state, label) = match rest {
+            [] => (None, None),
+            ["state", name] => match TaskState::of(name) {
+                Some(state) => (Some(state), None),
+                None => return Ok(None),
+            },
+            ["label", label] => (None, Some((*label).to_owned())),
+            [id] => return self.task(id).await,
+            _ => return Ok(None),
+        };
+        let from = from.min(1_000_000);
+        let most = (from + TASKS_PER_PAGE + 1).cast_signed() as i64;
+        let found = self
+            .ask_queue(move |queue| {
+                Ok((
+                    queue.list(state, label.as_deref(), most)?,
+                    queue.statistics()?,
+                    queue.workers()?,
+                ))
+            })
+            .await?;
+        let Some((tasks, stand, workers)) = found else {
+            return Ok(None);
+        };
+        let to: Vec<_> = std::iter::once("/queue".to_owned())
+            .chain(rest.iter().map(|part| path_segment(part)))
+            .collect();
+        let to = to.join("/");
+        let shown = tasks.iter().skip(from).take(TASKS_PER_PAGE);
+        let states = stand.states.iter().map(|(name, count)| {
+            Markup::link(
+                &format!("/queue/state/{name}"),
+                format!("{name} {}", grouped(count.unsigned_abs())),
+            )
+        });
+        let headings = [
+            text!("serve-worker"),
+            text!("serve-slots"),
+            text!("serve-tasks"),
+            text!("serve-heard"),
+        ];
+        let costs = [
+            text!("serve-labels"),
+            text!("serve-tasks"),
+            text!("serve-tokens"),
+            text!("serve-cost"),
+            text!("serve-today"),
+        ];
+        let label = |one: &LabelCost| {
+            let mut cells: Vec<_> = one.cells().into_iter().map(Markup::text).collect();
+            if !one.label.is_empty() {
+                cells[0] = Markup::link(
+                    &format!("/queue/label/{}", path_segment(&one.label)),
+                    &one.label,
+                );
+            }
+            cells
+        };
+        let live = [
+            Markup::element("p", &[("class", "buttons")], states),
+            self.table(shown),
+            pager(&to, from, TASKS_PER_PAGE, tasks.len()),
+            Markup::plain("h2", text!("serve-workers")),
+            Markup::table(
+                &headings,
+                workers
+                    .iter()
+                    .map(|one| one.cells().into_iter().map(Markup::text).collect()),
+            ),
+            Markup::plain("h2", text!("serve-costs")),
+            Markup::table(&costs, stand.labels.iter().map(label)),
+        ];
+        let heading = Markup::plain("h1", text!("serve-queue"));
+        let live = Markup::element("section", &[("class", "live")], live);
+        let link = Markup::link("/queue", text!("serve-queue"));
+        Ok(Some(page(text!("serve-queue"), link, [heading, live])))
+    }
+
+    async fn task(&self, id: &str) -> PageResult<Option<String>> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        let found = self
+            .ask_queue(move |queue| {
+                Ok((
+                    queue.get(id)?,
+                    queue.patch(id)?,
+                    queue.log(id, 0)?,
+                    queue.record(id)?,
+                ))
+            })
+            .await?;
+        let Some((Some(task), patch, log, record)) = found else {
+            return Ok(None);
+        };
+        let said = |text: &str| {
+            Markup::element(
+                "pre",
+                &[("class", "said")],
+                [Markup::text((self.mask)(text))],
+            )
+        };
+        let (does, name) = match task.state {
+            TaskState::Queued | TaskState::Running => ("cancel", text!("serve-cancel")),
+            TaskState::Ended | TaskState::Failed | TaskState::Cancelled => {
+                ("retry", text!("serve-retry"))
+            }
+        };
+        // The id keeps the focus when the page is renewed.
+        let button = [("id", "change"), ("name", "do"), ("value", does)];
+        let button = Markup::element("button", &button, [Markup::text(name)]);
+        let mut live = vec![
+            self.table([&task]),
+            Markup::form(&format!("/queue/{id}"), &self.form_token, [button]),
+        ];
+        let own = (
+            text!("serve-conversation").to_owned(),
+            task.conversation.clone(),
+        );
+        for (name, id) in std::iter::once(own).chain(steps(&task, record.as_deref())) {
+            let id = ConversationId::new(id);
+            if self.store.get(&id).await?.is_some() {
+                live.push(Markup::element(
+                    "p",
+                    &[],
+                    [Markup::link(&address(&id, ""), name)],
+                ));
+            }
+        }
+        live.extend([
+            Markup::plain("h2", text!("serve-prompt")),
+            said(&task.request.prompt),
+        ]);
+        if let Some(result) = &task.result {
+            live.push(Markup::plain("h2", text!("serve-result")));
+            let keys = ["message", "patch_error", "push_error", "text"];
+            live.extend(keys.iter().filter_map(|key| result[key].as_str()).map(said));
+        }
+        if let Some(patch) = patch {
+            let text = String::from_utf8_lossy(&patch[..patch.len().min(MAX_PATCH)]);
+            let headline = text!("serve-patch", bytes = grouped(patch.len() as u64));
+            live.push(folded(&headline, &(self.mask)(&text)));
+        }
+        live.push(Markup::plain("h2", text!("serve-log")));
+        live.extend(
+            log[log.len().saturating_sub(MAX_LOG_LINES)..]
+                .iter()
+                .map(|(_, line)| self.log_line(line)),
+        );
+        let title = text!("serve-task-number", id);
+        let live = Markup::element("section", &[("class", "live")], live);
+        let link = Markup::link("/queue", text!("serve-queue"));
+        Ok(Some(page(
+            &title,
+            link,
+            [Markup::plain("h1", &title), live],
+        )))
+    }
+
+    pub(super) async fn change_task(&self, id: &str, does: &str) -> PageResult<Option<FormAnswer>> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        // A task whose state has changed meanwhile stays as it is; the page shows it.
+        let done = match does {
+            "cancel" => self.ask_queue(move |queue| queue.cancel(id)).await?,
+            "retry" => {
+                self.ask_queue(move |queue| queue.retry(id, &RandomIds.uuid().to_string()))
+                    .await?
+            }
+            _ => None,
+        };
+        Ok(done.map(|_| FormAnswer::See(format!("/queue/{id}"))))
+    }
+
+    /// Returns a text that changes whenever a page of the queue does.
+    pub(super) async fn queue_version(&self, rest: &[&str]) -> Option<String> {
+        if let [Ok(id)] = rest.iter().map(|id| id.parse()).collect::<Vec<_>>()[..] {
+            let task = self.ask_queue(move |queue| queue.get(id)).await.ok()???;
+            return Some(
+                json!([task.state, task.epoch, task.spent_tokens, task.last_logged]).to_string(),
+            );
+        }
+        let found = self
+            .ask_queue(|queue| Ok((queue.statistics()?, queue.workers()?)))
+            .await
+            .ok()??;
+        // Workers send heartbeats every few seconds; only a missing one reloads the page.
+        let workers = found
+            .1
+            .iter()
+            .map(|one| (one.id, one.tasks, one.draining, one.silent_ms / 10_000));
+        Some(json!([found.0.states, found.0.labels, workers.collect::<Vec<_>>()]).to_string())
+    }
+}
+
+impl Inspector {
+    fn table<'a>(&self, tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
+        let headings = [
+            text!("serve-task"),
+            text!("serve-run-status"),
+            text!("serve-labels"),
+            text!("serve-worker"),
+            text!("serve-cost"),
+            text!("serve-tries"),
+            text!("serve-added"),
+            text!("serve-repository"),
+            text!("serve-prompt"),
+        ];
+        let row = |task: &QueuedTask| {
+            let id = format!("task-{}", task.id);
+            let to = format!("/queue/{}", task.id);
+            let prompt: String = task
+                .request
+                .prompt
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(80)
+                .collect();
+            vec![
+                Markup::element(
+                    "a",
+                    &[("id", &id), ("href", &to)],
+                    [Markup::text(task.id.to_string())],
+                ),
+                Markup::text(localized(task.state_name())),
+                Markup::text(task.labels.join(", ")),
+                Markup::text(task.worker.as_deref().unwrap_or_default()),
+                Markup::text(money(task.spent_usd)),
+                Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
+                Markup::text(utc_text(task.created_at)),
+                Markup::text((self.mask)(
+                    task.request.repository.as_deref().unwrap_or_default(),
+                )),
+                Markup::text((self.mask)(&prompt)),
+            ]
+        };
+        Markup::table(&headings, tasks.into_iter().map(row))
+    }
+
+    /// Returns a line of a log, folded under its main facts.
+    fn log_line(&self, line: &str) -> Markup {
+        let event: Value = serde_json::from_str(line).unwrap_or_default();
+        let told = ["type", "name", "status", "code", "message", "text"]
+            .map(|key| event[key].as_str().unwrap_or_default());
+        let headline = if event.is_null() {
+            line.to_owned()
+        } else {
+            told.join(" ")
+        };
+        folded(&(self.mask)(&headline), &(self.mask)(line))
+    }
+}
+
+/// Returns the started steps of a workflow and their conversations, from its result, or from its
+/// record while it runs.
+fn steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
+    let record: Value = record
+        .and_then(|record| serde_json::from_slice(record).ok())
+        .unwrap_or_default();
+    let ended = task
+        .result
+        .iter()
+        .filter_map(|result| result["steps"].as_array())
+        .flatten();
+    let ended = ended.map(|step| {
+        (
+            step["name"].as_str().unwrap_or_default(),
+            &step["conversation_id"],
+        )
+    });
+    let begun = record["steps"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, step)| (&**name, &step["conversation"]));
+    ended
+        .chain(begun)
+        .filter_map(|(name, id)| Some((name.to_owned(), id.as_str()?.to_owned())))
+        .collect()
+}
