@@ -220,7 +220,7 @@ fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result
             .iter()
             .filter_map(|path| configured_path(path, home.as_deref())),
     );
-    hidden.extend(wiring::ProjectPolicy::of(&project.root).hidden);
+    hidden.extend(wiring::project_policy(project).hidden);
     hidden.extend(rules.unreadable(&wiring::workspace(places, project)));
     Ok(hidden)
 }

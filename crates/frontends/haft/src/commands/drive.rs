@@ -247,7 +247,7 @@ async fn client_parts(
         use crate::stream::ClientServers;
         let mut servers = super::run::given_servers(args)?;
         servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
-        servers.ask().await;
+        servers.fetch_listings(wiring::environment()).await;
         Ok(ClientParts {
             callbacks,
             servers,

@@ -71,7 +71,7 @@ impl InlineCommands<'_> {
             .extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
         config
             .hidden
-            .extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
+            .extend(wiring::project_policy(self.project).hidden);
         Ok(set_up_sandbox(
             self.places,
             &config,

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_agent::config::Config;
-use haft_agent::{Places, Project, knowledge};
+use haft_agent::{Places, Project, PromptSources, knowledge};
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{KnowledgePaths, commands};
 use haft_text::Masker;
@@ -44,7 +44,7 @@ use crate::commands::options::{RunArgs, at_a_terminal};
 use crate::commands::{init, side_editor};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
-use crate::wiring::{self, PromptSources};
+use crate::wiring;
 
 /// How the interface looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         masker,
         tui.history,
     );
-    let sources = PromptSources::open(&places, &config, &plan.project)?;
+    let sources = wiring::prompt_sources(&places, &config, &plan.project)?;
     let mut setup = Setup {
         mode: plan.mode,
         model: plan.model,

@@ -142,7 +142,7 @@ pub(super) fn tightened(
     project: &Project,
 ) -> anyhow::Result<Permissions> {
     if haft_agent::knowledge(places, project)?.1.is_trusted() {
-        let policy = wiring::ProjectPolicy::of(&project.root);
+        let policy = wiring::project_policy(project);
         permissions.rules = permissions
             .rules
             .tightened_by(&policy.rules, wiring::environment().home().as_deref())?;

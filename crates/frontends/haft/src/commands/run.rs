@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_agent::config::{Config, LoadedConfig, RolesConfig};
-use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
+use haft_agent::{
+    OwnChoice, Places, PromptError, PromptSources, RandomIds, RunPlan, SetupError, knowledge,
+    prompt_file,
+};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
+#[cfg(feature = "mcp")]
+use haft_mcp::GivenServers;
 use haft_project::agents;
 use haft_types::PermissionMode;
 use serde_json::json;
@@ -27,9 +32,7 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
-#[cfg(feature = "mcp")]
-use crate::wiring::mcp::GivenServers;
-use crate::wiring::{self, ClientParts, PromptSources};
+use crate::wiring::{self, ClientParts};
 
 /// The prompt that stands for standard input.
 const STDIN_PROMPT: &str = "-";
@@ -391,7 +394,7 @@ fn task(
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
-        let sources = PromptSources::open(places, config, &project)?;
+        let sources = wiring::prompt_sources(places, config, &project)?;
         let paths = knowledge(places, &project)?.0;
         prompt = Some(if sources.are_called(&called) {
             asked(&sources, sources.expand(&called))?
@@ -414,7 +417,8 @@ fn task(
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
-        let sources = PromptSources::open(places, config, &wiring::project(args.cwd.as_deref())?)?;
+        let sources =
+            wiring::prompt_sources(places, config, &wiring::project(args.cwd.as_deref())?)?;
         prompt = Some(if sources.are_mentioned(&mentioning) {
             asked(&sources, sources.attach(mentioning))?
         } else {
@@ -434,12 +438,12 @@ fn task(
 /// own.
 fn asked(
     sources: &PromptSources,
-    answer: impl Future<Output = anyhow::Result<String>>,
+    answer: impl Future<Output = Result<String, PromptError>>,
 ) -> anyhow::Result<String> {
     wiring::runtime()?.block_on(async {
         let answer = answer.await;
         sources.close().await;
-        answer
+        answer.map_err(wiring::prompt_error)
     })
 }
 

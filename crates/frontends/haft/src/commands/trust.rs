@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haft_agent::{Places, Project, WallClock};
+use haft_agent::{Places, Project, ProjectPolicy, WallClock};
 use haft_project::{
     Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, library,
     memory, modules, rules,
@@ -14,7 +14,6 @@ use haft_types::Clock as _;
 use serde_json::json;
 
 use crate::exit::ProcessExit;
-use crate::wiring::ProjectPolicy;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     } else if args.show {
         show(&places, &project, &list.state(&project.root)?, args.json)?;
     } else {
-        let asked = wiring::asked_by_servers(&places, &project.root);
+        let asked = wiring::requested_grants(&places, &project.root);
         let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
         let files = footprint.files().len();
         let mut text = format!(
@@ -227,8 +226,8 @@ pub(super) struct TrustFootprint {
 impl TrustFootprint {
     pub(super) fn of(places: &Places, project: &Project) -> Self {
         let obeyed = obeyed(places, project);
-        let policy = ProjectPolicy::of(&project.root);
-        let asked = wiring::asked_by_servers(places, &project.root);
+        let policy = wiring::project_policy(project);
+        let asked = wiring::requested_grants(places, &project.root);
         Self {
             footprint: Footprint::of(&project.root),
             obeyed,

@@ -90,7 +90,7 @@ pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
     }
     let queue = Arc::new(queue_of(&config)?);
     let heart = queue_of(&config)?;
-    let limits = config.section(wiring::postgres::SECTION)?;
+    let limits = config.section(haft_worker::SECTION)?;
     let options = options(&args, &limits);
     if let Some(address) = args.metrics {
         metrics(address, &config)?;

@@ -17,6 +17,7 @@ use crate::commands::inline::{INLINE, InlineCommands};
 use crate::commands::run::cancel_on_signals;
 use crate::commands::{init, slash};
 use crate::exit::usage_error;
+use crate::wiring;
 
 impl TuiSession<'_> {
     /// Runs one turn.
@@ -140,7 +141,8 @@ impl TuiSession<'_> {
             cancel
                 .run_until_cancelled(self.sources.expand(&text))
                 .await
-                .ok_or_else(interrupted)??
+                .ok_or_else(interrupted)?
+                .map_err(wiring::prompt_error)?
         } else if let Some(wishes) = init::called(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
             let guide = init::prompt(&self.config, model, &self.project, wishes);
@@ -176,6 +178,7 @@ impl TuiSession<'_> {
             .run_until_cancelled(self.sources.attach(text))
             .await
             .ok_or_else(interrupted)?
+            .map_err(wiring::prompt_error)
     }
 }
 
