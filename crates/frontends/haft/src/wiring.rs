@@ -24,8 +24,8 @@ use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
     Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment,
-    KeyError, KeyState, Places, PolicyExtension, Project, ProjectPolicy, PromptError,
-    PromptSources, RunPlan, SetupError, WallClock,
+    KeyError, KeyState, Places, PolicyExtension, Project, ProjectPolicy, PromptSources, RunPlan,
+    SetupError, WallClock,
 };
 use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
@@ -40,9 +40,6 @@ use haft_tui::TuiConfig;
 
 use language::LanguageChoice;
 use log::LogLevel;
-
-use crate::exit::usage_error;
-use crate::output;
 
 pub(crate) use haft_agent::wider_rule;
 pub(crate) use readers::readers;
@@ -172,11 +169,6 @@ pub(crate) fn prompt_sources(
     project: &Project,
 ) -> Result<PromptSources, SetupError> {
     PromptSources::open(&extensions(), places, config, project)
-}
-
-/// Converts the error of a prompt or resource into a usage error in the user's language.
-pub(crate) fn prompt_error(error: PromptError) -> anyhow::Error {
-    usage_error(output::localised(error))
 }
 
 /// Reads the policy of a project that is trusted or may become so.

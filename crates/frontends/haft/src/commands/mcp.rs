@@ -13,7 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use haft_mcp::DeclaredServers;
 use haft_types::Decision;
 
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 

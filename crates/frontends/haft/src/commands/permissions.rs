@@ -13,7 +13,7 @@ use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::commands::options::{Common, JsonArgs, RunArgs};
+use crate::cli::options::{Common, JsonArgs, RunArgs};
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -136,7 +136,7 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
 
 /// The permissions with the rules of the project where it is trusted, and without those for git
 /// where it is not.
-pub(super) fn tightened(
+pub(crate) fn tightened(
     mut permissions: Permissions,
     places: &Places,
     project: &Project,

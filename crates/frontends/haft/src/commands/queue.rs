@@ -13,7 +13,7 @@ use self::add::AddTaskArgs;
 #[cfg(feature = "serve")]
 pub(crate) use self::show::{label_row, state_of, time, worker_row};
 use super::worker::queue_of;
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 

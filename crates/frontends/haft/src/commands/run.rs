@@ -1,7 +1,8 @@
 //! `haft run`.
 
-pub(super) mod approve;
-pub(super) mod images;
+pub(crate) mod approve;
+mod drive;
+pub(crate) mod images;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -22,16 +23,16 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
+use crate::cli::options::{Compat, InputFormat, OutputFormat, RunArgs};
 #[cfg(feature = "mcp")]
 use crate::commands::claude::ClaudeOptions;
 use crate::commands::claude::model_name;
-use crate::commands::inline::InlineCommands;
-use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
-use crate::commands::{init, slash};
+use crate::commands::init;
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
+use crate::prompts::{self, InlineCommands};
 use crate::wiring::{self, ClientParts};
 
 /// The prompt that stands for standard input.
@@ -40,7 +41,7 @@ const STDIN_PROMPT: &str = "-";
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
-        InputFormat::StreamJson => return super::drive::run(args),
+        InputFormat::StreamJson => return drive::run(args),
     }
     let (args, places, config) = &configured(args)?;
     let piped = piped_input(args.prompt.as_deref())?;
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
 
 /// The arguments and the configuration of a run, with what a command line of another program says
 /// beside arguments.
-pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
+pub(crate) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
     let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
     let mut args = args.clone();
     args.claude.clone().apply(&mut args, &mut config)?;
@@ -90,7 +91,7 @@ pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Con
 
 /// The MCP servers that the command line declares.
 #[cfg(feature = "mcp")]
-pub(super) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
+pub(crate) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
     let ClaudeOptions {
         strict_mcp_config: alone,
         ..
@@ -118,7 +119,7 @@ fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
 
 /// The exit code of a run that came to its end. Programs that drive Claude Code take any other than
 /// 0 for a crash: how it ended is in the result.
-pub(super) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
+pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
     match (args.compat, args.output_format) {
         (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => {
             ProcessExit::Completed
@@ -153,14 +154,14 @@ fn in_background(
 }
 
 /// Ends a session; what its hooks have to say about that comes too late to be an event.
-pub(super) async fn close(session: &mut Session) {
+pub(crate) async fn close(session: &mut Session) {
     for message in session.close().await {
         output::tell(&format!("haft: {message}"));
     }
 }
 
 /// What prints the events of a session.
-pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
+pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
     // A job's log is read by haft itself.
     let format = if args.job.is_some() {
         OutputFormat::StreamJson
@@ -226,7 +227,7 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
 }
 
 /// Lowers flags and configuration into what the run needs to know.
-pub(super) fn lower(
+pub(crate) fn lower(
     args: &RunArgs,
     config: &Config,
     task: Option<&str>,
@@ -303,7 +304,7 @@ fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
 }
 
 /// `--agent NAME`: what a flag says goes before what the agent's file says.
-pub(super) fn take_role(
+pub(crate) fn take_role(
     plan: &mut RunPlan,
     args: &RunArgs,
     places: &Places,
@@ -413,7 +414,7 @@ fn task(
                 ui: None,
                 cancel: CancellationToken::new(),
             };
-            wiring::runtime()?.block_on(inline.fill(slash::expand(called, &paths)?))?
+            wiring::runtime()?.block_on(inline.fill(prompts::expand(called, &paths)?))?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
@@ -443,7 +444,7 @@ fn asked(
     wiring::runtime()?.block_on(async {
         let answer = answer.await;
         sources.close().await;
-        answer.map_err(wiring::prompt_error)
+        answer.map_err(prompts::extension_error)
     })
 }
 
@@ -484,7 +485,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
 }
 
 /// Errors that another choice of conversation or tools can fix become usage errors.
-pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
+pub(crate) fn usage_errors(error: SetupError) -> anyhow::Error {
     if !error.is_choice() {
         return error.into();
     }
@@ -497,7 +498,7 @@ pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.
-pub(super) fn cancel_on_signals(cancel: &CancellationToken) {
+pub(crate) fn cancel_on_signals(cancel: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         let Ok(mut signals) = signal(kind) else {

@@ -212,19 +212,19 @@ fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
 }
 
 /// What of a folder would run, and which instruction files would be sent, once it is trusted.
-pub(super) struct TrustFootprint {
+pub(crate) struct TrustFootprint {
     /// What would run.
-    pub(super) footprint: Footprint,
+    pub(crate) footprint: Footprint,
     /// The files that would be sent to the model: at once, or when one beside them is touched.
     obeyed: Vec<String>,
     /// What it would tighten.
     policy: ProjectPolicy,
     /// What servers would be given.
-    pub(super) asked: BTreeMap<String, ServerGrant>,
+    pub(crate) asked: BTreeMap<String, ServerGrant>,
 }
 
 impl TrustFootprint {
-    pub(super) fn of(places: &Places, project: &Project) -> Self {
+    pub(crate) fn of(places: &Places, project: &Project) -> Self {
         let obeyed = obeyed(places, project);
         let policy = wiring::project_policy(project);
         let asked = wiring::requested_grants(places, &project.root);
@@ -237,7 +237,7 @@ impl TrustFootprint {
     }
 
     /// Whether trust would make no difference.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.footprint.files().is_empty() && self.obeyed.is_empty() && self.policy.shown.is_empty()
     }
 
@@ -246,7 +246,7 @@ impl TrustFootprint {
     }
 
     /// It as text, not yet safe for a terminal.
-    pub(super) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
+    pub(crate) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
         let (word, changed) = told(trust_state);
         let state = output::localised(word);
         let mut text = format!(

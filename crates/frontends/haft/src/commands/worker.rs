@@ -23,7 +23,7 @@ use haft_worker::{Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics
 use tokio_util::sync::CancellationToken;
 
 use self::host::RunningHost;
-use crate::commands::options::{Common, seconds};
+use crate::cli::options::{Common, seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 

@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 use super::catalogue;
 use super::run::approve::TerminalApprover;
 use super::run::cancel_on_signals;
+use crate::cli::options::{Common, OutputFormat, input, positive, seconds};
 use crate::commands::catalogue::CatalogueCommand;
-use crate::commands::options::{Common, OutputFormat, input, positive, seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 

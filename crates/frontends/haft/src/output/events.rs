@@ -6,7 +6,7 @@ use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, 
 use serde_json::Value;
 
 use super::claude::ClaudeMessages;
-use crate::commands::options::OutputFormat;
+use crate::cli::options::OutputFormat;
 
 /// Prints events as they come.
 #[derive(Default)]

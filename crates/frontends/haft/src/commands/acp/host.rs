@@ -11,11 +11,11 @@ use haft_engine::{Leftovers, OpenError, Roles};
 use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
-use crate::commands::inline::InlineCommands;
-use crate::commands::interactive::is_cut_off;
-use crate::commands::options::Common;
-use crate::commands::{configuration, init, models, permissions, run, slash};
+use crate::cli::options::Common;
+use crate::commands::{configuration, init, models, permissions, run};
 use crate::exit::in_one_line;
+use crate::interactive::is_cut_off;
+use crate::prompts::{self, InlineCommands};
 use crate::wiring::{self, ClientParts};
 
 /// The configuration of this user, for sessions that somebody else drives.
@@ -78,7 +78,7 @@ impl DrivenHost {
             sources
                 .expand(&prompt.text)
                 .await
-                .map_err(wiring::prompt_error)?
+                .map_err(prompts::extension_error)?
         } else if let Some(wishes) = init::called(&prompt.text, &paths) {
             init::prompt(&config, self.model.as_deref(), &project, wishes).text
         } else {
@@ -92,12 +92,12 @@ impl DrivenHost {
                 cancel: prompt.cancel,
             };
             inline
-                .fill(slash::expand_and_tell(prompt.text, &paths)?.0)
+                .fill(prompts::expand_and_tell(prompt.text, &paths)?.0)
                 .await?
         };
         let text = sources.attach(text).await;
         sources.close().await;
-        text.map_err(wiring::prompt_error)
+        text.map_err(prompts::extension_error)
     }
 }
 

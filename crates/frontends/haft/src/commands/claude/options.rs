@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ToolNaming;
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::exit::usage_error;
 use crate::output;
 use crate::wiring;

@@ -39,8 +39,8 @@ use super::picture::{self, PictureFrame, RequestColumn};
 use super::render;
 use super::text::{and_cost, masked, money, opening, percent, whole_text};
 use super::why::{PrefixBreakReport, breaks};
+use crate::cli::options::Common;
 use crate::commands::conversations::part_as_text;
-use crate::commands::options::Common;
 use crate::exit::in_one_line;
 
 /// Conversations on a page.

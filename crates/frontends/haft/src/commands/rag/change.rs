@@ -8,8 +8,8 @@ use haft_rag::{
 };
 use toml_edit::{Array, Item, Table, value};
 
+use crate::cli::options::Common;
 use crate::commands::config::file as config_file;
-use crate::commands::options::Common;
 use crate::commands::rag::RagAddArgs;
 use crate::exit::usage_error;
 use crate::{output, wiring};

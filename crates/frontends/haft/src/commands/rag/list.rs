@@ -3,7 +3,7 @@
 use haft_rag::{Collection, CollectionKind, CollectionStatus, ConfiguredCollections};
 use serde_json::{Value, json};
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::output::{self, TextTable};
 
 pub(super) fn run(args: &JsonArgs) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ use haft_worker::{Slot, TaskStop};
 use serde_json::{Value, json};
 
 use super::meter::TaskMeter;
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::commands::{permissions, run};
 use crate::exit::usage_error;
 #[cfg(feature = "otel")]

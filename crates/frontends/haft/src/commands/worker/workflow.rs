@@ -21,7 +21,7 @@ use tokio::task::LocalSet;
 
 use super::host::RunningHost;
 use super::meter::TaskMeter;
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::commands::workflows::{self, report};
 use crate::exit::usage_error;
 use crate::wiring;

@@ -8,7 +8,7 @@ use haft_workflows::{
 };
 use serde_json::{Value, json};
 
-use crate::commands::options::OutputFormat;
+use crate::cli::options::OutputFormat;
 use crate::output::{self, Printer};
 
 /// Prints what happens in the steps.

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// The text as `$VISUAL` or `$EDITOR` leaves it, in a file whose name ends like this.
+/// Opens `text` in `$VISUAL` or `$EDITOR`, in a file whose name ends with `ending`, and returns the
+/// edited text.
 pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
     let named = ["VISUAL", "EDITOR"]
         .into_iter()

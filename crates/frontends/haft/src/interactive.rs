@@ -14,6 +14,7 @@ mod pasted_images;
 mod rewind;
 mod setup;
 mod side_actions;
+pub(crate) mod side_editor;
 mod start_screen;
 mod trusting;
 mod turns;
@@ -35,13 +36,14 @@ use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::permissions;
-use super::run::{images, lower, take_role, usage_errors};
-use crate::commands::demo::DemoArgs;
 #[cfg(feature = "acp")]
-use crate::commands::options::Common;
-use crate::commands::options::{RunArgs, at_a_terminal};
-use crate::commands::{init, side_editor};
+use crate::cli::options::Common;
+use crate::cli::options::{RunArgs, at_a_terminal};
+#[cfg(feature = "acp")]
+use crate::commands::configuration;
+use crate::commands::demo::{self, DemoArgs};
+use crate::commands::run::{images, lower, take_role, usage_errors};
+use crate::commands::{init, permissions, run_configuration};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 use crate::wiring;
@@ -59,11 +61,11 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, mut loaded) = super::run_configuration(args)?;
+    let (places, mut loaded) = run_configuration(args)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
-            SetupOutcome::Model => loaded = super::run_configuration(args)?.1,
-            SetupOutcome::Demo => return super::demo::run(&DemoArgs::default()),
+            SetupOutcome::Model => loaded = run_configuration(args)?.1,
+            SetupOutcome::Demo => return demo::run(&DemoArgs::default()),
             SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }
     }
@@ -184,10 +186,10 @@ pub(crate) fn set_up(common: &Common) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, loaded) = super::configuration(common)?;
+    let (places, loaded) = configuration(common)?;
     match setup::run(&places, &loaded.config)? {
         SetupOutcome::Model => Ok(ProcessExit::Completed),
-        SetupOutcome::Demo => super::demo::run(&DemoArgs::default()),
+        SetupOutcome::Demo => demo::run(&DemoArgs::default()),
         SetupOutcome::Left => Ok(ProcessExit::Failed),
     }
 }

@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{
+use super::{
     cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors,
 };
+use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::claude::model_name;
-use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
 use crate::stream::{
@@ -245,7 +245,7 @@ async fn client_parts(
     #[cfg(feature = "mcp")]
     {
         use crate::stream::ClientServers;
-        let mut servers = super::run::given_servers(args)?;
+        let mut servers = super::given_servers(args)?;
         servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
         servers.fetch_listings(wiring::environment()).await;
         Ok(ClientParts {
