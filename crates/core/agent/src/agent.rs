@@ -264,7 +264,7 @@ impl Agent {
         let mut agent = Box::new(self.clone());
         if as_trusted || knowledge(&self.places, &plan.project)?.1.is_trusted() {
             for extension in &self.extensions {
-                extension.tighten(&mut agent.config, plan)?;
+                extension.tighten(&self.places.environment, &mut agent.config, plan)?;
             }
         }
         Ok(agent)

@@ -1,14 +1,16 @@
-//! The port through which an extension reaches a session: the core names none of them.
+//! The trait through which an extension reaches a session; the core names no extension.
 //!
-//! A front end registers what its build has. An extension declares its sections of the
-//! configuration, says what it gives to a session that is about to be opened, and may know a server
-//! that keeps conversations.
+//! A front end lists the extensions of its build. An extension declares its sections of the
+//! configuration and contributes tools, rules and notices to a session that is about to be opened.
+//! It may also offer prompts and resources, and connect to a server that stores conversations.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_engine::{Approver, Callback, DecisionState, Notice, StartGuard};
 use haft_permission::PermissionRule;
-use haft_project::{TrustRecord, TrustState};
+use haft_project::{ServerGrant, TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
 use haft_tool::{Plugin, Tool, ToolCatalogue};
@@ -16,38 +18,68 @@ use haft_tools::Readers;
 use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
 use crate::config::{Config, Section};
+use crate::environment::HostEnvironment;
 use crate::error::SetupError;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
+use crate::prompts::PromptSource;
 
-/// Something a session may have beside the core.
+/// An optional part of a session, beside the core.
 pub trait Extension: Send + Sync {
-    /// The sections of the configuration that are its own.
+    /// Returns the sections of the configuration that this extension owns.
     fn sections(&self) -> Vec<Section> {
         Vec::new()
     }
 
-    /// Tightens what a run in a trusted project is allowed, as the project says. It must not widen
-    /// anything. What it says and cannot be read is the error, and keeps the session from being
+    /// Tightens what a run in a trusted project is allowed, as the project's files say. It must not
+    /// widen anything. An error, such as a file that cannot be read, keeps the session from being
     /// opened.
-    fn tighten(&self, _config: &mut Config, _plan: &mut RunPlan) -> Result<(), SetupError> {
+    fn tighten(
+        &self,
+        _environment: &HostEnvironment,
+        _config: &mut Config,
+        _plan: &mut RunPlan,
+    ) -> Result<(), SetupError> {
         Ok(())
     }
 
-    /// What a session has of it. Nothing is started here: a session that never uses it must not pay
-    /// for it. What is wrong with its configuration is a notice, and costs no more than what
-    /// depends on it.
+    /// Returns what this extension adds to a session. It starts nothing: a session that never uses
+    /// the extension must not pay for it. A mistake in its configuration becomes a notice, and
+    /// costs no more than what depends on the mistaken value.
     fn contribute(&self, _context: &ExtensionContext<'_>) -> Contribution {
         Contribution::default()
     }
 
-    /// Connects to the server that keeps conversations, where it knows servers of this kind; none
-    /// where it does not.
+    /// Returns the extension's tools with nothing behind them, for lists and documentation. They
+    /// are never called.
+    fn described_tools(&self, _environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
+    /// Returns the prompts and resources of this project and this user. It starts nothing.
+    fn prompt_source(
+        &self,
+        _places: &Places,
+        _config: &Config,
+        _project: &Project,
+    ) -> Result<Option<Box<dyn PromptSource>>, SetupError> {
+        Ok(None)
+    }
+
+    /// Returns, by server, the hosts and folders outside the project that the servers declared by
+    /// the project at `root` ask for, whether or not the project is trusted.
+    fn requested_grants(&self, _places: &Places, _root: &Path) -> BTreeMap<String, ServerGrant> {
+        BTreeMap::new()
+    }
+
+    /// Connects to the server at `url` that stores conversations. Returns `None` if this extension
+    /// doesn't support such servers.
     fn connect_store(
         &self,
         _url: &str,
         _config: &StoreConfig,
+        _environment: &HostEnvironment,
         _clock: Arc<dyn Clock>,
     ) -> Option<Result<Arc<dyn Store>, StoreError>> {
         None

@@ -3,8 +3,8 @@
 //!
 //! Every front end opens sessions through this crate and nowhere else. It is given the environment
 //! of a process and the folders to work in as values ([`HostEnvironment`], [`Places`]); it reads no
-//! environment, home folder or terminal, and names no extension: those are registered through
-//! [`Extension`].
+//! environment, home folder or terminal, and names no extension: extensions are registered through
+//! [`Extension`], which they implement themselves.
 //!
 //! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with),
 //! [`config::Config`] (what is configured), [`Extension`] (what is registered beside the core).
@@ -52,7 +52,9 @@ mod models;
 mod network;
 mod places;
 mod plan;
+mod policy;
 mod project;
+mod prompts;
 mod role;
 mod sandbox;
 mod spill;
@@ -72,11 +74,19 @@ pub use haft_engine::{
     Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, HookContext, HookEvent,
     HookOutcome, MAIN, ModeSwitch, Session, Which, parse_hook_output,
 };
+/// The parts of the engine that extensions use: notices and the start of programs.
+pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;
+/// The trust in a project, which decides what extensions take from its files.
+pub use haft_project::{
+    Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::words,
+};
 /// What an editor has to say of its open files and terminals, and who looks at the calls that
 /// change them.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
+/// A folder whose files are read without following links on the way.
+pub use haft_tools::OpenFolder;
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use keys::{KeyState, key_of, key_state};
@@ -85,7 +95,9 @@ pub use models::{catalogue, configured_model, declared_model, model_of_agent};
 pub use network::proxies;
 pub use places::Places;
 pub use plan::{RunPlan, RunStep, TurnLimits, prompt_file};
+pub use policy::{PolicyExtension, ProjectPolicy};
 pub use project::Project;
+pub use prompts::{OfferedArgument, OfferedPrompt, PromptError, PromptSource, PromptSources};
 pub use role::OwnChoice;
 pub use sandbox::{confinement, set_up_sandbox};
 pub use store::open_store;

@@ -18,7 +18,7 @@ pub fn open_store(
     extensions: &[Arc<dyn Extension>],
 ) -> Result<Arc<dyn Store>, SetupError> {
     match &config.store.url {
-        Some(url) => connect(url, config, extensions),
+        Some(url) => connect(url, places, config, extensions),
         None => Ok(Arc::new(open_database(places, config)?)),
     }
 }
@@ -30,7 +30,7 @@ pub(crate) fn open_store_with_backups(
     extensions: &[Arc<dyn Extension>],
 ) -> Result<Arc<dyn Store>, SetupError> {
     if let Some(url) = &config.store.url {
-        return connect(url, config, extensions);
+        return connect(url, places, config, extensions);
     }
     let mut database = open_database(places, config)?;
     database.keep_backups(&places.backups())?;
@@ -47,14 +47,15 @@ fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupE
     Ok(database)
 }
 
-/// The first extension that knows such servers opens it.
+/// Connects through the first extension that supports the server at `url`.
 fn connect(
     url: &str,
+    places: &Places,
     config: &Config,
     extensions: &[Arc<dyn Extension>],
 ) -> Result<Arc<dyn Store>, SetupError> {
     let connected = |extension: &Arc<dyn Extension>| {
-        extension.connect_store(url, &config.store, Arc::new(WallClock))
+        extension.connect_store(url, &config.store, &places.environment, Arc::new(WallClock))
     };
     Ok(extensions
         .iter()

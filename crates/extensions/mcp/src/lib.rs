@@ -2,13 +2,14 @@
 //! and what they offer.
 //!
 //! A server is started when something of it is first used, never before. What it offers is kept on
-//! disk, so that a model can be told of it without a server. This crate decides nothing about
-//! permission, reads no environment and asks nobody anything: values, folders and the one who
-//! answers a server's questions are given to it. The official SDK is used in `sdk` alone; none of
+//! disk, so that a model can be told of it without a server. This crate reads no environment and
+//! decides nothing about permission: it receives values, folders, the guard of starting programs and
+//! the approver who answers a server's questions. The official SDK is used in `sdk` alone; none of
 //! its types leave that module.
 //!
-//! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] (what
-//! the model calls), [`ServerCatalogue`] (what it can find).
+//! Read first: [`McpExtension`] (what a session gets), [`gather`] (which servers there are),
+//! [`Servers`] (their life), [`UseMcpTool`] (what the model calls), [`ServerCatalogue`] (what it can
+//! find).
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ mod config;
 mod document;
 mod error;
 mod expand;
+mod extension;
 mod form;
 mod gather;
 mod listing;
@@ -47,6 +49,10 @@ pub use catalogue::ServerCatalogue;
 pub use config::{OauthConfig, Protocol, ServerConfig, ServerReach, ServerSandbox, ToolFilter};
 pub use document::ServerDocument;
 pub use error::McpError;
+pub use extension::{
+    DeclaredServers, GivenServers, McpExtension, PREFIX, ToolNameError, gather_servers,
+    server_rules, split_tool_name,
+};
 pub use gather::{Gathered, ProjectFile, gather, gather_given};
 pub use listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
 pub use login::{Login, login};

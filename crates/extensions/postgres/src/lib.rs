@@ -16,6 +16,7 @@
 //! `locks.rs` (who may write).
 
 mod connect;
+mod extension;
 mod failure;
 mod lineage;
 mod locks;
@@ -25,6 +26,7 @@ mod read;
 mod requests;
 mod search;
 mod session;
+mod shared_name;
 mod write;
 
 use std::collections::BTreeMap;
@@ -49,6 +51,7 @@ use self::failure::PostgresFailure;
 use self::locks::{AT_ONCE, PostgresLocks};
 use self::session::PostgresSession;
 
+pub use self::extension::PostgresExtension;
 pub use self::names::ProjectName;
 pub use self::queue::{
     AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask,

@@ -13,6 +13,7 @@
 mod config;
 mod crawl;
 mod decode;
+mod extension;
 mod fetch;
 mod growth;
 mod page;
@@ -26,6 +27,7 @@ mod web_search;
 mod tests;
 
 pub use config::{SearchService, WebConfig};
+pub use extension::{DocumentReaderFactory, WebExtension};
 pub use fetch::{Fetcher, WebError};
 pub use proxy::WebProxies;
 pub use search::{Searcher, SearcherError};

@@ -5,7 +5,7 @@
 //! with it. This crate prints nothing and knows no command line: a front end gives it an agent and
 //! an observer, and makes sentences of the report.
 //!
-//! Read first: [`Workflow`] (a file), [`WorkflowRun`] (what runs its steps), [`WorkflowRuns`] (what
+//! Read first: [`select()`] (finds a workflow for a run), [`Workflow`] (a file), [`WorkflowRun`] (what runs its steps), [`WorkflowRuns`] (what
 //! is kept of runs), [`WorkflowObserver`] (who is shown what happens).
 
 mod asking;
@@ -14,6 +14,7 @@ mod error;
 mod observer;
 mod record;
 mod schedule;
+mod select;
 mod step;
 mod template;
 mod work_copy;
@@ -23,4 +24,5 @@ pub use error::WorkflowError;
 pub use observer::WorkflowObserver;
 pub use record::{HeldRun, RecordListener, RunRecord, StepRecord, WorkflowRuns};
 pub use schedule::{WorkflowReport, WorkflowRun};
+pub use select::{SelectError, StepModelError, WorkflowInputError, select};
 pub use workflow::{Workflow, WorkflowStep, load};

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use haft_files::{Durability, LockFile};
 use haft_types::{Clock, ContentHash, ConversationId, IdSource, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::WorkflowError;
 use crate::workflow::Workflow;
@@ -70,6 +71,36 @@ impl StepRecord {
         self.result
             .as_ref()
             .is_some_and(|result| result.outcome == Outcome::Completed)
+    }
+}
+
+impl RunRecord {
+    /// Adds the run and the state of every step to `result`, the result of the run as JSON.
+    #[must_use]
+    pub fn add_to_result(&self, mut result: Value, workflow: &Workflow) -> Value {
+        let step = |name: &str| match self.steps.get(name) {
+            Some(StepRecord {
+                conversation,
+                result: Some(result),
+            }) => json!({
+                "name": name,
+                "outcome": result.outcome,
+                "code": result.code,
+                "message": result.message,
+                "text": result.text,
+                "conversation_id": conversation,
+                "turns": result.turns,
+                "usage": result.usage,
+                "cost": result.cost,
+            }),
+            Some(StepRecord { result: None, .. }) | None => {
+                json!({ "name": name, "outcome": null })
+            }
+        };
+        result["workflow"] = json!(self.workflow);
+        result["run"] = json!(self.id);
+        result["steps"] = workflow.steps.iter().map(|one| step(&one.name)).collect();
+        result
     }
 }
 

@@ -1,4 +1,9 @@
-//! The command line: its commands, and which function does what was typed.
+//! The command line: its commands, and the dispatch to their functions.
+
+mod foreign_flags;
+mod lone_word;
+pub(crate) mod options;
+mod reference;
 
 use std::ffi::OsString;
 
@@ -7,14 +12,12 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use haft_claude::{ClaudeCommandLine, ClaudeOptions};
 use haft_project::KnowledgeKind;
 
+use self::lone_word::LoneWord;
+use self::options::{RunArgs, at_a_terminal};
 use crate::commands;
 use crate::commands::claude;
-use crate::commands::foreign_flags;
-use crate::commands::interactive::InterfaceStyle;
-use crate::commands::lone_word::{self, LoneWord};
-use crate::commands::options::{RunArgs, at_a_terminal};
-use crate::commands::reference;
 use crate::exit::{ProcessExit, usage_error};
+use crate::interactive::InterfaceStyle;
 use crate::output::usage;
 
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
@@ -312,7 +315,7 @@ impl Cli {
         // Not within the `match`, where all definitions would stay in memory until haft ends.
         let settled = lone_word::settle(&Self::definition(), &self.run)?;
         match settled {
-            LoneWord::Prompt => commands::interactive::run(&self.run, style),
+            LoneWord::Prompt => crate::interactive::run(&self.run, style),
             LoneWord::Command(name) if name == "help" => {
                 usage::print_help(Self::definition())?;
                 Ok(ProcessExit::Completed)

@@ -1,4 +1,4 @@
-//! What each command does, one module each.
+//! The commands of the command line, one module each.
 
 #[cfg(feature = "acp")]
 pub(crate) mod acp;
@@ -14,24 +14,18 @@ pub(crate) mod conversations;
 pub(crate) mod count;
 pub(crate) mod demo;
 pub(crate) mod doctor;
-pub(crate) mod drive;
 pub(crate) mod events;
-pub(crate) mod foreign_flags;
 pub(crate) mod hooks;
 pub(crate) mod init;
-pub(crate) mod inline;
-pub(crate) mod interactive;
 pub(crate) mod jobs;
 pub(crate) mod lib;
 pub(crate) mod logs;
-pub(crate) mod lone_word;
 #[cfg(feature = "man")]
 pub(crate) mod man;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod notes;
-pub(crate) mod options;
 pub(crate) mod permissions;
 #[cfg(feature = "proxy")]
 pub(crate) mod proxy;
@@ -39,17 +33,13 @@ pub(crate) mod proxy;
 pub(crate) mod queue;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
-pub(crate) mod reference;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
-pub(crate) mod side_editor;
-pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
-mod typed_ahead;
 pub(crate) mod useful;
 #[cfg(feature = "postgres")]
 pub(crate) mod worker;
@@ -62,13 +52,13 @@ use std::sync::Once;
 use haft_agent::Places;
 use haft_agent::config::{Config, LoadedConfig, Sources, load};
 
-use crate::commands::options::{Common, RunArgs};
+use crate::cli::options::{Common, RunArgs};
 use crate::wiring::log;
 use crate::{output, wiring};
 
 /// Loads the configuration of this user with the flags of this command, and reports variables
 /// without effect.
-fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+pub(crate) fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
     let (places, loaded) = load_configuration(common)?;
     report_unknown_variables(&loaded.config);
     Ok((places, loaded))
@@ -76,7 +66,7 @@ fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
 
 /// Like [`configuration`], but reports nothing: for shells that ask for completions, and for jobs,
 /// whose stderr is read as the reason of their failure.
-fn load_configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+pub(crate) fn load_configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
     let places = wiring::places()?;
     let loaded = load(&Sources {
         user_file: places.config_file(),
@@ -101,7 +91,7 @@ fn report_unknown_variables(config: &Config) {
 }
 
 /// Loads the configuration for a run, with the permission rules that its flags add.
-fn run_configuration(args: &RunArgs) -> anyhow::Result<(Places, LoadedConfig)> {
+pub(crate) fn run_configuration(args: &RunArgs) -> anyhow::Result<(Places, LoadedConfig)> {
     let (places, mut loaded) = if args.job.is_some() {
         load_configuration(&args.common)?
     } else {

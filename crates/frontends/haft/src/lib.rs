@@ -13,8 +13,10 @@ macro_rules! text {
 mod cli;
 mod commands;
 mod exit;
+mod interactive;
 mod jobs;
 mod output;
+mod prompts;
 mod wiring;
 
 use std::process::ExitCode;

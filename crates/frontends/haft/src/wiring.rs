@@ -1,27 +1,16 @@
-//! What this binary adds to the core: what it reads of its process, and the extensions its build
-//! has.
+//! What this binary adds to the core: the environment of its process, and the list of the extensions
+//! that its build has.
 //!
-//! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file
-//! of its own here.
+//! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
+//! [`haft_agent::Extension`] themselves.
 
 pub(crate) mod language;
 pub(crate) mod log;
-#[cfg(feature = "mcp")]
-pub(crate) mod mcp;
-mod policy;
-#[cfg(feature = "postgres")]
-pub(crate) mod postgres;
-mod prompts;
-#[cfg(feature = "rag")]
-pub(crate) mod rag;
 mod readers;
-#[cfg(feature = "postgres")]
-pub(crate) mod task_versions;
 #[cfg(feature = "otel")]
 pub(crate) mod traces;
-#[cfg(feature = "web")]
-mod web;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -35,12 +24,14 @@ use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
     Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment,
-    KeyError, KeyState, Places, Project, RunPlan, SetupError, WallClock,
+    KeyError, KeyState, Places, PolicyExtension, Project, ProjectPolicy, PromptSources, RunPlan,
+    SetupError, WallClock,
 };
 use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::{Callback, Session};
 use haft_model::{Declared, ProviderConfig, Secret};
+use haft_project::ServerGrant;
 use haft_sandbox::OwnProgram;
 use haft_store::Store;
 use haft_tool::{EditorBuffers, Plugin, Tool, Workspace};
@@ -50,13 +41,7 @@ use haft_tui::TuiConfig;
 use language::LanguageChoice;
 use log::LogLevel;
 
-#[cfg(feature = "mcp")]
-pub(crate) use mcp::asked as asked_by_servers;
-pub(crate) use policy::ProjectPolicy;
-pub(crate) use prompts::{OfferedPrompt, PromptSources};
 pub(crate) use readers::readers;
-
-use prompts::PromptSource;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -92,20 +77,14 @@ pub(crate) fn environment() -> &'static HostEnvironment {
     &PROCESS
 }
 
-/// The tools of extensions as they are described, with nothing behind them.
+/// Returns the tools of extensions with nothing behind them, for lists and documentation.
 pub(crate) fn described_tools() -> Vec<Arc<dyn Tool>> {
-    #[cfg_attr(
-        not(any(feature = "web", feature = "rag", feature = "mcp")),
-        expect(unused_mut)
-    )]
-    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    #[cfg(feature = "web")]
-    tools.extend(web::described());
-    #[cfg(feature = "rag")]
-    tools.push(Arc::new(haft_rag::use_rag_tool(Vec::new())));
-    #[cfg(feature = "mcp")]
-    tools.push(mcp::described());
-    tools
+    // Lists begin with the tools of the last extension.
+    extensions()
+        .iter()
+        .rev()
+        .flat_map(|extension| extension.described_tools(environment()))
+        .collect()
 }
 
 /// The folders of this user.
@@ -149,29 +128,29 @@ pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
     extensions_with(ClientParts::default())
 }
 
-/// The same with what the client of a session brings.
+/// Like [`extensions`], with the parts that the client of a session brings.
 fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     vec![
-        Arc::new(policy::PolicyExtension),
+        Arc::new(PolicyExtension),
         Arc::new(readers::ReaderExtension),
         #[cfg(feature = "mcp")]
-        Arc::new(mcp::McpExtension {
-            given: client.servers,
-        }),
+        Arc::new(haft_mcp::McpExtension::new(client.servers)),
         #[cfg(not(feature = "mcp"))]
         Arc::new(AbsentExtension::new("mcp_servers", "mcp_server", "mcp")),
         #[cfg(feature = "rag")]
-        Arc::new(rag::RagExtension),
+        Arc::new(haft_rag::RagExtension),
         #[cfg(not(feature = "rag"))]
         Arc::new(AbsentExtension::new("rag", "rag", "rag")),
         #[cfg(feature = "web")]
-        Arc::new(web::WebExtension),
+        Arc::new(haft_web::WebExtension::new(|supervisor| {
+            readers(supervisor).documents
+        })),
         #[cfg(not(feature = "web"))]
         Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
-        Arc::new(postgres::PostgresExtension {
-            lease: client.lease,
-        }),
+        Arc::new(haft_postgres::PostgresExtension::new(client.lease)),
+        #[cfg(feature = "postgres")]
+        Arc::new(haft_worker::WorkerExtension),
         #[cfg(not(feature = "postgres"))]
         Arc::new(AbsentExtension::new("worker", "worker", "postgres")),
         Arc::new(ClientExtension {
@@ -182,34 +161,26 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     ]
 }
 
-/// What prompts can call and mention, of the extensions of this build.
-#[cfg(feature = "mcp")]
-fn prompt_sources(
+/// Opens the prompts and resources that the extensions of this build offer. It starts nothing.
+pub(crate) fn prompt_sources(
     places: &Places,
     config: &Config,
     project: &Project,
-) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
-    let (mcp, _) = mcp::Mcp::open(places, config, project)?;
-    Ok(vec![Box::new(mcp)])
+) -> Result<PromptSources, SetupError> {
+    PromptSources::open(&extensions(), places, config, project)
 }
 
-/// None of the extensions that have any is in this build.
-#[cfg(not(feature = "mcp"))]
-fn prompt_sources(
-    _: &Places,
-    _: &Config,
-    _: &Project,
-) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
-    Ok(Vec::new())
+/// Reads the policy of a project that is trusted or may become so.
+pub(crate) fn project_policy(project: &Project) -> ProjectPolicy {
+    ProjectPolicy::load(&project.root, environment().home().as_deref())
 }
 
-/// Without servers nobody asks.
-#[cfg(not(feature = "mcp"))]
-pub(crate) fn asked_by_servers(
-    _: &Places,
-    _: &Path,
-) -> std::collections::BTreeMap<String, haft_project::ServerGrant> {
-    std::collections::BTreeMap::new()
+/// Returns what the servers of a project ask to reach outside the project, by server.
+pub(crate) fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
+    extensions()
+        .iter()
+        .flat_map(|extension| extension.requested_grants(places, root))
+        .collect()
 }
 
 /// The sections of the configuration in addition to those of the core: the extensions', the
@@ -294,7 +265,7 @@ pub(crate) struct ClientParts {
     pub(crate) lease: Option<haft_postgres::TaskLease>,
     /// MCP servers for this session alone.
     #[cfg(feature = "mcp")]
-    pub(crate) servers: mcp::GivenServers,
+    pub(crate) servers: haft_mcp::GivenServers,
 }
 
 /// Gives a session what its client has of its own.

@@ -27,7 +27,7 @@ impl PageError {
         }
         let mut line = String::new();
         let first: &(dyn Error + 'static) = self;
-        let causes = std::iter::successors(Some(first), |error| error.source());
+        let causes = std::iter::successors(Some(first), |error| (*error).source());
         for cause in causes {
             let cause: Vec<_> = cause.to_string().lines().map(crate::localized).collect();
             let cause = cause.join("\n");

@@ -44,6 +44,7 @@ mod run;
 mod screen;
 mod status;
 mod terminal;
+mod typed_ahead;
 mod viewer;
 mod wrap;
 
@@ -67,6 +68,7 @@ pub use plain::run_plain;
 pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
 pub use screen::{Palette, TerminalScreen};
 pub use terminal::has_more;
+pub use typed_ahead::{discard_typed_ahead, forget_typed_ahead};
 pub use viewer::MOST_RESULTS;
 
 /// How long a question stands before it can be answered: what was typed sooner was typed before

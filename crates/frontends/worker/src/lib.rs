@@ -7,12 +7,15 @@
 //! Read first: [`Worker`] (the loop), [`Workspaces`] (a fresh clone for each run), [`TaskHost`].
 
 mod config;
+mod extension;
+mod kept_files;
 mod metrics;
 mod slot;
 mod work;
 mod workspace;
 
 pub use config::{LabelLimits, WorkerConfig};
+pub use extension::{SECTION, WorkerExtension};
 pub use metrics::serve_metrics;
 pub use slot::{Slot, TaskRun, TaskStop};
 pub use work::{RunEnd, TaskHost, Worker, WorkerOptions};

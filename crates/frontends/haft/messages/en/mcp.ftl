@@ -33,12 +33,6 @@ mcp-prompt-no-arguments = It takes no arguments.
 mcp-prompt-about =
     Its text is fetched from the server `{ $server }` when it is used.
     { $takes }
-mcp-prompt-failed = cannot use `/{ $name }`: { $error }
-mcp-prompt-none = it has none
-mcp-prompt-has = it has { $names }
-mcp-prompt-unknown = the MCP server `{ $server }` has no such prompt; { $there }
-mcp-prompt-missing = `{ $missing }` is missing; write `/{ $name } { $hint }`
-mcp-prompt-empty = the server answered without text
 mcp-resources = { $count ->
     [one] and 1 resource
    *[other] and { $count } resources

@@ -30,8 +30,4 @@ rag-serving =
 rag-already-served = `{ $name }` is a server already; only collections of folders are served
 rag-nothing-to-serve = there is no collection of folders to serve; `haft rag add NAME DIR` adds one
 rag-no-token = the environment variable `{ $variable }` is not set; export the token, or leave `--token-env` out
-rag-no-key = no key for the collection `{ $name }`: the environment variable `{ $variable }` is not set; export it, or change `rag.{ $name }.api_key_env`
 rag-token = Token: { $token }
-rag-no-embedding = collections are searched by keywords only, because the embedding model `{ $name }` cannot be used: { $error }
-rag-embedding-api = its provider has no `/embeddings`; use one with `api = "openai-chat"`
-rag-embedding-not-counted = collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before

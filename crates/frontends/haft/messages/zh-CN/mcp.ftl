@@ -33,12 +33,6 @@ mcp-prompt-no-arguments = 它不需要参数。
 mcp-prompt-about =
     使用时从服务器 `{ $server }` 获取其内容。
     { $takes }
-mcp-prompt-failed = 无法使用 `/{ $name }`：{ $error }
-mcp-prompt-none = 它没有提示词
-mcp-prompt-has = 它有 { $names }
-mcp-prompt-unknown = MCP 服务器 `{ $server }` 没有这个提示词；{ $there }
-mcp-prompt-missing = 缺少 `{ $missing }`；格式为 `/{ $name } { $hint }`
-mcp-prompt-empty = 服务器的回复没有文本
 mcp-resources = 另有 { $count } 个资源
 mcp-prompts = 另有 { $count } 个提示词
 mcp-state-known = 已知

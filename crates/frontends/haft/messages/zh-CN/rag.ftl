@@ -23,8 +23,4 @@ rag-serving =
 rag-already-served = `{ $name }` 本身就是服务器；只提供由目录组成的文档集合
 rag-nothing-to-serve = 没有可提供的、由目录组成的文档集合；用 `haft rag add NAME DIR` 添加
 rag-no-token = 未设置环境变量 `{ $variable }`；请导出令牌，或去掉 `--token-env`
-rag-no-key = 文档集合 `{ $name }` 没有密钥：未设置环境变量 `{ $variable }`；请导出该变量，或修改 `rag.{ $name }.api_key_env`
 rag-token = 令牌：{ $token }
-rag-no-embedding = 文档集合只按关键词检索，因为无法使用嵌入模型 `{ $name }`：{ $error }
-rag-embedding-api = 其服务商没有 `/embeddings`；请使用 `api = "openai-chat"` 的服务商
-rag-embedding-not-counted = 文档集合只按关键词检索：本次运行有费用上限，而向量的费用无法事先得知

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use host::DrivenHost;
 
-use crate::commands::interactive;
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::commands::run::cancel_on_signals;
 use crate::exit::ProcessExit;
+use crate::interactive;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]

@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use self::items::{CatalogueItem, CatalogueListing};
 use clap::{Args, Subcommand};
 use haft_agent::config::Config;
-use haft_agent::{Places, Project, knowledge, tool_help};
+use haft_agent::{OfferedArgument, OfferedPrompt, Places, Project, knowledge, tool_help};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
 use serde_json::{Value, json};
 
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
-use crate::wiring::{self, OfferedPrompt, PromptSources};
+use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct CatalogueArgs {
@@ -116,7 +116,7 @@ impl CatalogueContext {
     fn prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
             KnowledgeKind::Commands => {
-                Ok(PromptSources::open(&self.places, &self.config, &self.project)?.prompts())
+                Ok(wiring::prompt_sources(&self.places, &self.config, &self.project)?.prompts())
             }
             KnowledgeKind::Rules
             | KnowledgeKind::Agents
@@ -321,10 +321,28 @@ fn of_prompt(prompt: &OfferedPrompt) -> Value {
         name,
         server,
         description,
-        argument_hint,
         ..
     } = prompt;
-    json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": argument_hint})
+    json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": prompt.argument_hint()})
+}
+
+/// Describes where the text of a prompt comes from and its arguments, one line each.
+fn prompt_text(prompt: &OfferedPrompt) -> String {
+    let line = |argument: &OfferedArgument| {
+        let needed = if argument.required {
+            text!("mcp-prompt-needed")
+        } else {
+            text!("mcp-prompt-optional")
+        };
+        format!("{} ({needed}): {}", argument.name, argument.description)
+    };
+    let lines: Vec<_> = prompt.arguments.iter().map(line).collect();
+    let takes = if lines.is_empty() {
+        text!("mcp-prompt-no-arguments").to_owned()
+    } else {
+        lines.join("\n")
+    };
+    text!("mcp-prompt-about", server = prompt.server, takes)
 }
 
 pub(super) fn show(
@@ -339,10 +357,12 @@ pub(super) fn show(
         .find(|prompt| prompt.name == name)
     {
         let mut value = of_prompt(prompt);
-        value["text"] = json!(prompt.about);
+        let about = prompt_text(prompt);
+        value["text"] = json!(about);
         let text = format!(
-            "{name} {}\n{}\n\n{}\n",
-            prompt.argument_hint, prompt.description, prompt.about
+            "{name} {}\n{}\n\n{about}\n",
+            prompt.argument_hint(),
+            prompt.description
         );
         return if json {
             output::print_json(&value)

@@ -17,12 +17,12 @@ use haft_tool::CallName;
 use serde_json::{Value, json};
 
 use super::conversations;
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(super) use rewind::{RewindScope, go_back};
-pub(super) use undo::{Direction, described};
+pub(crate) use rewind::{RewindScope, go_back};
+pub(crate) use undo::{Direction, described};
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
@@ -132,10 +132,10 @@ pub(crate) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// A conversation and what it changed.
-pub(super) struct ConversationChanges {
+pub(crate) struct ConversationChanges {
     store: Arc<dyn Store>,
     conversation: Conversation,
-    pub(super) record: ChangeRecord,
+    pub(crate) record: ChangeRecord,
 }
 
 impl ConversationChanges {
@@ -145,7 +145,7 @@ impl ConversationChanges {
     }
 
     /// The conversation of that id or name, or the current one.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         conversation: Option<&str>,
         places: &Places,
         config: &Config,

@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 
 use haft_agent::config::ModelRole;
 
-use super::interactive::{self, InterfaceStyle};
 use super::run;
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::exit::ProcessExit;
+use crate::interactive::{self, InterfaceStyle};
 
 pub(crate) fn run(mut args: RunArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::load_configuration(&args.common)?;

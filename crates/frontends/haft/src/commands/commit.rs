@@ -14,8 +14,8 @@ use haft_types::{Event, Outcome, PermissionMode, TurnResult};
 use tokio_util::sync::CancellationToken;
 
 use super::review::diff;
-use super::{permissions, run, typed_ahead};
-use crate::commands::options::{Common, RunArgs, positive};
+use super::{permissions, run};
+use crate::cli::options::{Common, RunArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 use crate::wiring;
@@ -220,7 +220,7 @@ fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result
             .iter()
             .filter_map(|path| configured_path(path, home.as_deref())),
     );
-    hidden.extend(wiring::ProjectPolicy::of(&project.root).hidden);
+    hidden.extend(wiring::project_policy(project).hidden);
     hidden.extend(rules.unreadable(&wiring::workspace(places, project)));
     Ok(hidden)
 }
@@ -267,7 +267,7 @@ fn agreed() -> anyhow::Result<bool> {
         output::tell(&format!("haft: {}", text!("commit-needs-yes")));
         return Ok(false);
     }
-    typed_ahead::discard(&stdin);
+    haft_tui::discard_typed_ahead(&stdin);
     let mut stderr = std::io::stderr();
     write!(stderr, "{} ", text!("commit-ask"))?;
     stderr.flush()?;

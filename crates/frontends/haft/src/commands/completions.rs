@@ -15,7 +15,7 @@ use haft_project::KnowledgeKind;
 use haft_store::ConversationScope;
 
 use crate::cli::Cli;
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::commands::{catalogue, config};
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::JobFolder;

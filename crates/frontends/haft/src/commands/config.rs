@@ -1,8 +1,8 @@
 //! `haft config`: what is configured, and where it comes from.
 
 mod change;
-pub(in crate::commands) mod effective;
-pub(in crate::commands) mod file;
+pub(crate) mod effective;
+pub(crate) mod file;
 pub(crate) mod schema;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use haft_agent::config::ValueOrigin;
 use haft_messages::Language;
 use serde_json::json;
 
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 

@@ -21,10 +21,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use haft_types::Api;
 
+use crate::cli::options::{Common, JsonArgs};
 use crate::commands::context::edit::EditCommand;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
-use crate::commands::options::{Common, JsonArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
@@ -258,7 +258,7 @@ mod text;
 mod why;
 
 #[cfg(feature = "serve")]
-pub(super) use page_actions::inspector;
+pub(crate) use page_actions::inspector;
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 

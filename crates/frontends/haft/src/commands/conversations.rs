@@ -22,7 +22,7 @@ use clap::{Args, Subcommand};
 use haft_imports::ImportFormat;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, Store, StoreError};
 
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 

@@ -8,7 +8,7 @@ use haft_model::O200k;
 use haft_types::TokenCounter;
 use serde_json::json;
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;

@@ -31,7 +31,7 @@ use haft_types::{
 use tokio_util::sync::CancellationToken;
 
 use self::approval::DemoApprover;
-use crate::commands::options::OutputFormat;
+use crate::cli::options::OutputFormat;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
 use crate::wiring;

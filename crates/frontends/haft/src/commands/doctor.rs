@@ -13,7 +13,7 @@ use haft_agent::{Places, WallClock};
 use haft_rescue::{Check, CheckHealth, Patient, examine};
 use serde_json::json;
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::exit::{ProcessExit, in_one_line};
 use crate::{output, wiring};
 

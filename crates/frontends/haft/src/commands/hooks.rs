@@ -6,7 +6,7 @@ use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use haft_engine::EventSink;
 use haft_types::Event;
 
-use crate::commands::options::{Common, JsonArgs, OutputFormat};
+use crate::cli::options::{Common, JsonArgs, OutputFormat};
 use crate::exit::ProcessExit;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};

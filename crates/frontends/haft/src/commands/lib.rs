@@ -13,7 +13,7 @@ use haft_sandbox::{GitError, GitProgram, GitReach};
 use haft_types::{PermissionMode, TokenCounter};
 use serde_json::json;
 
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;

@@ -8,7 +8,7 @@ use clap::Args;
 use haft_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring::log::{Follower, LogLevel, LogLine, TURN_STARTED, each_line, newest_lines};

@@ -7,7 +7,7 @@ use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::cli::Cli;
-use crate::commands::options::at_a_terminal;
+use crate::cli::options::at_a_terminal;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 

@@ -10,12 +10,12 @@ mod test;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use haft_mcp::DeclaredServers;
 use haft_types::Decision;
 
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
-use crate::wiring::mcp::Mcp;
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
@@ -146,13 +146,20 @@ pub(crate) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
 }
 
 /// The servers of this project and the user, and the names of those that are switched off.
-fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(Mcp, Vec<String>)> {
+fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(DeclaredServers, Vec<String>)> {
     let (places, loaded) = super::configuration(common)?;
-    Mcp::open(&places, &loaded.config, &wiring::project(cwd)?)
+    Ok(DeclaredServers::open(
+        &places,
+        &loaded.config,
+        &wiring::project(cwd)?,
+    )?)
 }
 
 /// The server of this name, or an error that names the others.
-fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDefinition> {
+fn named<'a>(
+    mcp: &'a DeclaredServers,
+    name: &str,
+) -> anyhow::Result<&'a haft_mcp::ServerDefinition> {
     if let Some(server) = mcp.servers.iter().find(|server| server.name == name) {
         return Ok(server);
     }

@@ -12,11 +12,11 @@ use haft_agent::config::Config;
 use haft_model::{Catalogue, ProfileReason};
 use haft_types::{Api, ModelProfile, ModelSpec};
 
-use crate::commands::options::{Common, JsonArgs, positive};
+use crate::cli::options::{Common, JsonArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
 
-pub(super) use list::usable;
-pub(super) use trial::ModelTrial;
+pub(crate) use list::usable;
+pub(crate) use trial::ModelTrial;
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
@@ -121,7 +121,7 @@ pub(crate) struct ModelTestArgs {
     pub(crate) output: JsonArgs,
 }
 
-pub(in crate::commands) use show::model_settings;
+pub(crate) use show::model_settings;
 
 pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
@@ -139,7 +139,7 @@ fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
 }
 
 /// Returns the reason for a model's profile as a word, for programs.
-pub(super) fn profile_reason(model: &ModelSpec) -> &'static str {
+pub(crate) fn profile_reason(model: &ModelSpec) -> &'static str {
     match ProfileReason::for_model(model) {
         ProfileReason::Entry => "entry",
         ProfileReason::Default => "default",
@@ -149,7 +149,7 @@ pub(super) fn profile_reason(model: &ModelSpec) -> &'static str {
 }
 
 /// Returns a model's profile and the reason for it, for people.
-pub(super) fn profile_text(model: &ModelSpec) -> String {
+pub(crate) fn profile_text(model: &ModelSpec) -> String {
     let profile = match model.profile {
         ModelProfile::Full => "full",
         ModelProfile::Small => "small",

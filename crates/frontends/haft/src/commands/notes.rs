@@ -8,7 +8,7 @@ use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
 use haft_tool::{Note, PortError, ProjectNotes};
 
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;

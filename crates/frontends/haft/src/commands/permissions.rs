@@ -13,7 +13,7 @@ use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::commands::options::{Common, JsonArgs, RunArgs};
+use crate::cli::options::{Common, JsonArgs, RunArgs};
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -136,13 +136,13 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
 
 /// The permissions with the rules of the project where it is trusted, and without those for git
 /// where it is not.
-pub(super) fn tightened(
+pub(crate) fn tightened(
     mut permissions: Permissions,
     places: &Places,
     project: &Project,
 ) -> anyhow::Result<Permissions> {
     if haft_agent::knowledge(places, project)?.1.is_trusted() {
-        let policy = wiring::ProjectPolicy::of(&project.root);
+        let policy = wiring::project_policy(project);
         permissions.rules = permissions
             .rules
             .tightened_by(&policy.rules, wiring::environment().home().as_deref())?;

@@ -18,8 +18,8 @@ use haft_types::{Api, Usage};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use crate::cli::options::Common;
 use crate::commands::configuration;
-use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use self::add::AddTaskArgs;
 use super::worker::queue_of;
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 

@@ -8,11 +8,11 @@ mod serve;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haft_rag::Collection;
+use haft_rag::{Collection, ConfiguredCollections};
 
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
-use crate::wiring::rag::Rag;
+use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct RagArgs {
@@ -107,7 +107,7 @@ pub(crate) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
 }
 
 /// The collection of a name, or which there are.
-fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
+fn named<'a>(rag: &'a ConfiguredCollections, name: &str) -> anyhow::Result<&'a Collection> {
     rag.collections
         .iter()
         .find(|one| one.name == name)
@@ -118,7 +118,7 @@ fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
                 .iter()
                 .find(|problem| problem.contains(&format!("`{name}`")))
             {
-                return usage_error(problem.clone());
+                return usage_error(output::localised(problem));
             }
             let names: Vec<_> = rag
                 .collections
@@ -128,7 +128,7 @@ fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
             let there = if names.is_empty() {
                 text!("rag-there-are-none").to_owned()
             } else {
-                text!("rag-there-are", names = crate::output::listed(&names))
+                text!("rag-there-are", names = output::listed(&names))
             };
             usage_error(text!("rag-unknown", name, there))
         })

@@ -8,7 +8,7 @@ use haft_sandbox::{Git, GitProgram};
 use haft_types::PermissionMode;
 
 use super::run;
-use crate::commands::options::{Common, OutputFormat, RunArgs, positive};
+use crate::cli::options::{Common, OutputFormat, RunArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 

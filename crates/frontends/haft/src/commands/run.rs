@@ -1,33 +1,37 @@
 //! `haft run`.
 
-pub(super) mod approve;
-pub(super) mod images;
+pub(crate) mod approve;
+mod drive;
+pub(crate) mod images;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_agent::config::{Config, LoadedConfig, RolesConfig};
-use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
+use haft_agent::{
+    OwnChoice, Places, PromptError, PromptSources, RandomIds, RunPlan, SetupError, knowledge,
+    prompt_file,
+};
 use haft_claude::{ClaudeMessages, Introduction, PartialMessages, RunSettings, model_name};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
+#[cfg(feature = "mcp")]
+use haft_mcp::GivenServers;
 use haft_project::agents;
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
+use crate::cli::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::claude::print_notice;
-use crate::commands::inline::InlineCommands;
-use crate::commands::options::{Compat, InputFormat, OutputFormat, RunArgs};
-use crate::commands::{init, slash};
+use crate::commands::init;
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{self, JobFolder};
 use crate::output::{self, Printer};
-#[cfg(feature = "mcp")]
-use crate::wiring::mcp::GivenServers;
-use crate::wiring::{self, ClientParts, PromptSources};
+use crate::prompts::{self, InlineCommands};
+use crate::wiring::{self, ClientParts};
 
 /// The prompt that stands for standard input.
 const STDIN_PROMPT: &str = "-";
@@ -35,7 +39,7 @@ const STDIN_PROMPT: &str = "-";
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
-        InputFormat::StreamJson => return super::drive::run(args),
+        InputFormat::StreamJson => return drive::run(args),
     }
     let (args, places, config) = &configured(args)?;
     let piped = piped_input(args.prompt.as_deref())?;
@@ -76,7 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
 
 /// Returns the arguments and the configuration of a run, with the options of a Claude Code command
 /// line applied.
-pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
+pub(crate) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
     let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
     let mut args = args.clone();
     args.claude.apply(RunSettings {
@@ -93,7 +97,7 @@ pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Con
 
 /// The MCP servers that the command line declares.
 #[cfg(feature = "mcp")]
-pub(super) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
+pub(crate) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
     Ok(GivenServers {
         declared: args.claude.servers()?,
         alone: args.claude.strict_mcp_config,
@@ -117,7 +121,7 @@ fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
 
 /// The exit code of a run that came to its end. Programs that drive Claude Code take any other than
 /// 0 for a crash: how it ended is in the result.
-pub(super) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
+pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
     match (args.compat, args.output_format) {
         (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => {
             ProcessExit::Completed
@@ -152,14 +156,14 @@ fn in_background(
 }
 
 /// Ends a session; what its hooks have to say about that comes too late to be an event.
-pub(super) async fn close(session: &mut Session) {
+pub(crate) async fn close(session: &mut Session) {
     for message in session.close().await {
         output::tell(&format!("haft: {message}"));
     }
 }
 
 /// What prints the events of a session.
-pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
+pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
     // A job's log is read by haft itself.
     let format = if args.job.is_some() {
         OutputFormat::StreamJson
@@ -224,7 +228,7 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
 }
 
 /// Lowers flags and configuration into what the run needs to know.
-pub(super) fn lower(
+pub(crate) fn lower(
     args: &RunArgs,
     config: &Config,
     task: Option<&str>,
@@ -301,7 +305,7 @@ fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
 }
 
 /// `--agent NAME`: what a flag says goes before what the agent's file says.
-pub(super) fn take_role(
+pub(crate) fn take_role(
     plan: &mut RunPlan,
     args: &RunArgs,
     places: &Places,
@@ -392,7 +396,7 @@ fn task(
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
-        let sources = PromptSources::open(places, config, &project)?;
+        let sources = wiring::prompt_sources(places, config, &project)?;
         let paths = knowledge(places, &project)?.0;
         prompt = Some(if sources.are_called(&called) {
             asked(&sources, sources.expand(&called))?
@@ -411,11 +415,12 @@ fn task(
                 ui: None,
                 cancel: CancellationToken::new(),
             };
-            wiring::runtime()?.block_on(inline.fill(slash::expand(called, &paths)?))?
+            wiring::runtime()?.block_on(inline.fill(prompts::expand(called, &paths)?))?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
-        let sources = PromptSources::open(places, config, &wiring::project(args.cwd.as_deref())?)?;
+        let sources =
+            wiring::prompt_sources(places, config, &wiring::project(args.cwd.as_deref())?)?;
         prompt = Some(if sources.are_mentioned(&mentioning) {
             asked(&sources, sources.attach(mentioning))?
         } else {
@@ -435,12 +440,12 @@ fn task(
 /// own.
 fn asked(
     sources: &PromptSources,
-    answer: impl Future<Output = anyhow::Result<String>>,
+    answer: impl Future<Output = Result<String, PromptError>>,
 ) -> anyhow::Result<String> {
     wiring::runtime()?.block_on(async {
         let answer = answer.await;
         sources.close().await;
-        answer
+        answer.map_err(prompts::extension_error)
     })
 }
 
@@ -481,7 +486,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
 }
 
 /// Errors that another choice of conversation or tools can fix become usage errors.
-pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
+pub(crate) fn usage_errors(error: SetupError) -> anyhow::Error {
     if !error.is_choice() {
         return error.into();
     }
@@ -494,7 +499,7 @@ pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.
-pub(super) fn cancel_on_signals(cancel: &CancellationToken) {
+pub(crate) fn cancel_on_signals(cancel: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         let Ok(mut signals) = signal(kind) else {

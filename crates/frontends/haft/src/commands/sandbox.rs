@@ -11,7 +11,7 @@ use haft_sandbox::{ConfinementSpec, Network, Sandbox};
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::{output, wiring};
 

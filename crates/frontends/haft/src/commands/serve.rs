@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use self::opening::BrowserOpening;
 
+use crate::cli::options::Common;
 use crate::commands::acp::DrivenHost;
 use crate::commands::configuration;
 use crate::commands::context::inspector;
-use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::jobs::{BackgroundJob, JobFolder};
 use crate::{output, wiring};

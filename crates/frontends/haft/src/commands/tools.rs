@@ -15,13 +15,13 @@ use haft_tool::Registry;
 use haft_tools::{LimitsConfig, Running};
 
 use super::catalogue;
+use crate::cli::options::{Common, JsonArgs};
 use crate::commands::catalogue::CatalogueCommand;
-use crate::commands::options::{Common, JsonArgs};
 use crate::commands::useful::OfConversation;
 use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(in crate::commands) use every::every_tool;
+pub(crate) use every::every_tool;
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
@@ -122,7 +122,7 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
 }
 
 /// Every tool there is.
-pub(in crate::commands) fn registry() -> Registry {
+pub(crate) fn registry() -> Registry {
     let supervisor = Arc::new(wiring::environment().supervisor());
     let readers = wiring::readers(&supervisor);
     let running = Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haft_agent::{Places, Project, WallClock};
+use haft_agent::{Places, Project, ProjectPolicy, WallClock};
 use haft_project::{
     Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, library,
     memory, modules, rules,
@@ -14,7 +14,6 @@ use haft_types::Clock as _;
 use serde_json::json;
 
 use crate::exit::ProcessExit;
-use crate::wiring::ProjectPolicy;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     } else if args.show {
         show(&places, &project, &list.state(&project.root)?, args.json)?;
     } else {
-        let asked = wiring::asked_by_servers(&places, &project.root);
+        let asked = wiring::requested_grants(&places, &project.root);
         let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
         let files = footprint.files().len();
         let mut text = format!(
@@ -213,22 +212,22 @@ fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
 }
 
 /// What of a folder would run, and which instruction files would be sent, once it is trusted.
-pub(super) struct TrustFootprint {
+pub(crate) struct TrustFootprint {
     /// What would run.
-    pub(super) footprint: Footprint,
+    pub(crate) footprint: Footprint,
     /// The files that would be sent to the model: at once, or when one beside them is touched.
     obeyed: Vec<String>,
     /// What it would tighten.
     policy: ProjectPolicy,
     /// What servers would be given.
-    pub(super) asked: BTreeMap<String, ServerGrant>,
+    pub(crate) asked: BTreeMap<String, ServerGrant>,
 }
 
 impl TrustFootprint {
-    pub(super) fn of(places: &Places, project: &Project) -> Self {
+    pub(crate) fn of(places: &Places, project: &Project) -> Self {
         let obeyed = obeyed(places, project);
-        let policy = ProjectPolicy::of(&project.root);
-        let asked = wiring::asked_by_servers(places, &project.root);
+        let policy = wiring::project_policy(project);
+        let asked = wiring::requested_grants(places, &project.root);
         Self {
             footprint: Footprint::of(&project.root),
             obeyed,
@@ -238,7 +237,7 @@ impl TrustFootprint {
     }
 
     /// Whether trust would make no difference.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.footprint.files().is_empty() && self.obeyed.is_empty() && self.policy.shown.is_empty()
     }
 
@@ -247,7 +246,7 @@ impl TrustFootprint {
     }
 
     /// It as text, not yet safe for a terminal.
-    pub(super) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
+    pub(crate) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
         let (word, changed) = told(trust_state);
         let state = output::localised(word);
         let mut text = format!(

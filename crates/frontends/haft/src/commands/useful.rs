@@ -10,7 +10,7 @@ use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
 
 use super::conversations;
 use super::notes::told;
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;

@@ -23,7 +23,7 @@ use haft_worker::{Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics
 use tokio_util::sync::CancellationToken;
 
 use self::host::RunningHost;
-use crate::commands::options::{Common, seconds};
+use crate::cli::options::{Common, seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -90,7 +90,7 @@ pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
     }
     let queue = Arc::new(queue_of(&config)?);
     let heart = queue_of(&config)?;
-    let limits = config.section(wiring::postgres::SECTION)?;
+    let limits = config.section(haft_worker::SECTION)?;
     let options = options(&args, &limits);
     if let Some(address) = args.metrics {
         metrics(address, &config)?;

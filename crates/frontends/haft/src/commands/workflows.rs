@@ -2,27 +2,24 @@
 
 pub(crate) mod report;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use haft_agent::config::Config;
-use haft_agent::{Places, Project, RandomIds, WallClock, knowledge};
+use haft_agent::{RandomIds, WallClock};
 use haft_engine::turn::TurnLimits;
-use haft_project::agents::{self, AgentDefinition};
-use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
+use haft_project::KnowledgeKind;
 use haft_types::PermissionMode;
-use haft_workflows::{Workflow, WorkflowError, WorkflowRun, WorkflowRuns};
+use haft_workflows::{SelectError, WorkflowError, WorkflowRun, WorkflowRuns};
 use report::StepPrinter;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue;
 use super::run::approve::TerminalApprover;
 use super::run::cancel_on_signals;
+use crate::cli::options::{Common, OutputFormat, input, positive, seconds};
 use crate::commands::catalogue::CatalogueCommand;
-use crate::commands::options::{Common, OutputFormat, input, positive, seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
@@ -111,19 +108,22 @@ pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessEx
 fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
-    let (workflow, agents) = known(
+    let (workflow, agents) = haft_workflows::select(
         &places,
         &loaded.config,
         &project,
         &args.name,
         args.model.as_deref(),
-    )?;
+    )
+    .map_err(select_error)?;
     let runs = WorkflowRuns::at(places.workflows());
     let namespace = project.namespace();
     let held = if args.resume {
         runs.newest(&workflow, &namespace)
     } else {
-        let inputs = inputs(&workflow, &args.inputs.iter().cloned().collect())?;
+        let inputs = workflow
+            .fill_inputs(&args.inputs.iter().cloned().collect())
+            .map_err(|error| usage_error(output::localised(error)))?;
         runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
@@ -165,7 +165,7 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     Ok(exit)
 }
 
-/// What a person can mend is told with what to do.
+/// Adds advice to the errors that the user can resolve.
 fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
         WorkflowError::NoRun(_) => usage_error(text!("workflows-none-to-continue", error, name)),
@@ -177,134 +177,16 @@ fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     }
 }
 
-/// A workflow that can be run in a project, with the agents its steps may name.
-pub(crate) fn known(
-    places: &Places,
-    config: &Config,
-    project: &Project,
-    name: &str,
-    model: Option<&str>,
-) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
-    let (paths, trust_state) = knowledge(places, project)?;
-    let untrusted = (!trust_state.is_trusted())
-        .then(|| text!("workflows-untrusted", project = project.root.display()));
-    let (workflow, agents) = find(&paths, name, untrusted.as_deref().unwrap_or_default())?;
-    check_models(&workflow, &agents, model, config)?;
-    Ok((workflow, agents))
-}
-
-/// The workflow, with everything that could stop it found before it begins.
-fn find(
-    paths: &KnowledgePaths,
-    name: &str,
-    untrusted: &str,
-) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
-    let mut problems = Vec::new();
-    let found = haft_workflows::load(paths, &mut problems);
-    let Some(workflow) = found.get(name) else {
-        let own = problems
-            .iter()
-            .filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
-        let own: Vec<&FileProblem> = own.collect();
-        if !own.is_empty() {
-            return Err(refused(paths, name, &own));
+/// Prints the problems of the workflow's file, one line each, and returns the usage error.
+pub(crate) fn select_error(error: SelectError) -> anyhow::Error {
+    match error {
+        SelectError::Setup(error) => return error.into(),
+        SelectError::Invalid { ref problems, .. } => {
+            for problem in problems {
+                output::tell(&format!("haft: {}", output::localised(problem)));
+            }
         }
-        let names: Vec<_> = found
-            .items
-            .iter()
-            .map(|workflow| workflow.name.as_str())
-            .collect();
-        let there = if names.is_empty() {
-            output::localised("none")
-        } else {
-            output::listed(&names)
-        };
-        return Err(usage_error(text!(
-            "workflows-unknown",
-            name,
-            there,
-            untrusted
-        )));
-    };
-    let agents = agents::load(paths, &mut Vec::new());
-    let wrong = workflow.wrong_agents(&agents);
-    if !wrong.is_empty() {
-        return Err(refused(paths, name, &wrong.iter().collect::<Vec<_>>()));
+        SelectError::Unknown { .. } | SelectError::Untrusted { .. } | SelectError::Step { .. } => {}
     }
-    Ok((workflow.clone(), agents))
-}
-
-/// A model that cannot be asked is told of before others have been.
-fn check_models(
-    workflow: &Workflow,
-    agents: &NamedItems<AgentDefinition>,
-    model: Option<&str>,
-    config: &Config,
-) -> anyhow::Result<()> {
-    for step in &workflow.steps {
-        let named = step
-            .model(agents, model)
-            .or_else(|| haft_agent::configured_model(config));
-        let known = match named {
-            Some(name) => wiring::declared(config, &name)
-                .map(drop)
-                .map_err(anyhow::Error::from),
-            None => Err(usage_error(text!("workflows-no-model"))),
-        };
-        known.map_err(|error| usage_error(text!("workflows-bad-step", step = step.name, error)))?;
-    }
-    Ok(())
-}
-
-/// Every problem has a line of its own; the last one is the failure.
-fn refused(paths: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> anyhow::Error {
-    for problem in problems {
-        let line = problem
-            .line
-            .map_or_else(String::new, |line| format!(", line {line}"));
-        let problem = format!("{}{line}: {}", paths.shown(&problem.path), problem.what);
-        output::tell(&format!("haft: {}", output::localised(problem)));
-    }
-    usage_error(text!("workflows-bad", name))
-}
-
-/// What was told, and for the rest what the file says.
-pub(crate) fn inputs(
-    workflow: &Workflow,
-    told: &BTreeMap<String, String>,
-) -> anyhow::Result<BTreeMap<String, String>> {
-    let declared = || {
-        workflow
-            .inputs
-            .keys()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-    };
-    if let Some(name) = told
-        .keys()
-        .find(|name| !workflow.inputs.contains_key(*name))
-    {
-        let there = if workflow.inputs.is_empty() {
-            output::localised("none")
-        } else {
-            output::listed(&declared())
-        };
-        return Err(usage_error(text!(
-            "workflows-unknown-input",
-            workflow = workflow.name,
-            name,
-            there
-        )));
-    }
-    let value =
-        |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref())
-        {
-            Some(value) => Ok((name.clone(), value.clone())),
-            None => Err(usage_error(text!(
-                "workflows-missing-input",
-                workflow = workflow.name,
-                name
-            ))),
-        };
-    workflow.inputs.iter().map(value).collect()
+    usage_error(output::localised(error))
 }

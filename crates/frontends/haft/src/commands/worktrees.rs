@@ -7,9 +7,9 @@ use haft_sandbox::GitProgram;
 use haft_types::{ConversationId, PermissionMode, Timestamp};
 use serde_json::json;
 
-use crate::commands::interactive::age;
-use crate::commands::options::{Common, JsonArgs};
+use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::interactive::age;
 use crate::output::{self, TextTable};
 use crate::wiring;
 

@@ -6,7 +6,7 @@ use haft_engine::EventSink;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
-use crate::commands::options::OutputFormat;
+use crate::cli::options::OutputFormat;
 
 /// Prints events as they come.
 #[derive(Default)]

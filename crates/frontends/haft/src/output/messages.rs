@@ -14,7 +14,7 @@ macro_rules! files {
 }
 
 /// All of them; a file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 43] = files! {
+pub(crate) static MESSAGES: [MessageFile; 42] = files! {
     "catalogue"
     "changes"
     "claude"
@@ -54,7 +54,6 @@ pub(crate) static MESSAGES: [MessageFile; 43] = files! {
     "tools"
     "trust"
     "useful"
-    "web"
     "worker"
     "workflows"
     "worktrees"

@@ -11,12 +11,12 @@ use haft_engine::{Leftovers, OpenError, Roles};
 use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
-use crate::commands::inline::InlineCommands;
-use crate::commands::interactive::is_cut_off;
-use crate::commands::options::Common;
-use crate::commands::{configuration, init, models, permissions, run, slash};
+use crate::cli::options::Common;
+use crate::commands::{configuration, init, models, permissions, run};
 use crate::exit::in_one_line;
-use crate::wiring::{self, ClientParts, PromptSources};
+use crate::interactive::is_cut_off;
+use crate::prompts::{self, InlineCommands};
+use crate::wiring::{self, ClientParts};
 
 /// The configuration of this user, for sessions that somebody else drives.
 pub(crate) struct DrivenHost {
@@ -72,10 +72,13 @@ impl DrivenHost {
     async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
         let config = self.config();
         let project = wiring::project(Some(prompt.cwd))?;
-        let sources = PromptSources::open(&self.places, &config, &project)?;
+        let sources = wiring::prompt_sources(&self.places, &config, &project)?;
         let (paths, _) = knowledge(&self.places, &project)?;
         let text = if sources.are_called(&prompt.text) {
-            sources.expand(&prompt.text).await?
+            sources
+                .expand(&prompt.text)
+                .await
+                .map_err(prompts::extension_error)?
         } else if let Some(wishes) = init::called(&prompt.text, &paths) {
             init::prompt(&config, self.model.as_deref(), &project, wishes).text
         } else {
@@ -89,12 +92,12 @@ impl DrivenHost {
                 cancel: prompt.cancel,
             };
             inline
-                .fill(slash::expand_and_tell(prompt.text, &paths)?.0)
+                .fill(prompts::expand_and_tell(prompt.text, &paths)?.0)
                 .await?
         };
         let text = sources.attach(text).await;
         sources.close().await;
-        text
+        text.map_err(prompts::extension_error)
     }
 }
 
@@ -139,7 +142,7 @@ impl Host for DrivenHost {
             plugins: request.plugins,
             buffers: request.buffers,
             #[cfg(feature = "mcp")]
-            servers: wiring::mcp::GivenServers {
+            servers: haft_mcp::GivenServers {
                 declared: request.servers,
                 ..Default::default()
             },
@@ -220,7 +223,7 @@ impl Host for DrivenHost {
         };
         // Problems with a file are reported when it is called, and by `haft commands list`.
         let own = haft_project::commands::load(&paths, &mut Vec::new());
-        let of_servers = PromptSources::open(&self.places, &self.config(), &project)
+        let of_servers = wiring::prompt_sources(&self.places, &self.config(), &project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();
         let init = own.get(init::NAME).is_none().then(|| OfferedCommand {

@@ -16,7 +16,7 @@ use crate::output;
 
 /// What goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum RewindScope {
+pub(crate) enum RewindScope {
     /// What was said alone.
     Conversation,
     /// The files too.
@@ -24,20 +24,20 @@ pub(in crate::commands) enum RewindScope {
 }
 
 /// How a conversation went back.
-pub(in crate::commands) struct RewindResult {
+pub(crate) struct RewindResult {
     /// The fork that is the current conversation now; none when it was only to be said.
-    pub(in crate::commands) rewound: Option<Conversation>,
+    pub(crate) rewound: Option<Conversation>,
     /// How many messages it has, and how many there were.
     kept: (usize, usize),
     /// What the user had said there.
-    pub(in crate::commands) prompt: Option<String>,
+    pub(crate) prompt: Option<String>,
     report: Report,
     mode: Mode,
 }
 
 impl RewindResult {
     /// What happened to the files, as text; empty where none were to be restored.
-    pub(in crate::commands) fn files(&self, opened: &ConversationChanges) -> Option<String> {
+    pub(crate) fn files(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
         (!report.paths.is_empty())
             .then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
@@ -45,7 +45,7 @@ impl RewindResult {
 }
 
 /// Takes a conversation back to before a message of the user's, or to behind one of the model's.
-pub(in crate::commands) async fn go_back(
+pub(crate) async fn go_back(
     opened: &ConversationChanges,
     message: &str,
     scope: RewindScope,

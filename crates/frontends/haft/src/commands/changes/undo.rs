@@ -14,7 +14,7 @@ use crate::output;
 
 /// What is reversed, as the report names it.
 #[derive(Clone, Copy)]
-pub(in crate::commands) enum Direction {
+pub(crate) enum Direction {
     /// Changes are taken back.
     Back,
     /// What was taken back is brought back.
@@ -23,7 +23,7 @@ pub(in crate::commands) enum Direction {
 
 /// Takes back the last change, or brings back what was taken back last; gives what was or would be
 /// done, as text. `None` where there is nothing to do.
-pub(in crate::commands) fn described(
+pub(crate) fn described(
     opened: &ConversationChanges,
     direction: Direction,
     mode: Mode,

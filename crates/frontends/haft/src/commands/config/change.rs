@@ -9,9 +9,9 @@ use haft_permission::PermissionRules;
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
 use super::file::{implicit, parse};
-use crate::commands::options::{Common, at_a_terminal};
-use crate::commands::side_editor;
+use crate::cli::options::{Common, at_a_terminal};
 use crate::exit::usage_error;
+use crate::interactive::side_editor;
 use crate::{output, wiring};
 
 pub(super) fn set(key: &str, value: &str) -> anyhow::Result<()> {

@@ -169,7 +169,7 @@ fn without_model(policy: &Policy) -> Policy {
 }
 
 /// Why the settings about old results have their values for this model.
-pub(in crate::commands) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
+pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
     let reason = match policy.reduction_and_reason(model).1 {
         ReductionReason::OneIsSet => text!("config-reason-one-is-set"),
         ReductionReason::LongCache => text!("config-reason-long-cache"),

@@ -8,23 +8,20 @@ use crate::exit::usage_error;
 use crate::wiring;
 
 /// The text as a document; it need not be a valid configuration.
-pub(in crate::commands) fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
+pub(crate) fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
     text.parse()
         .map_err(|error: TomlError| usage_error(format!("{}: {error}", file.display())))
 }
 
 /// The text as a document, if it is a valid configuration.
-pub(in crate::commands) fn checked(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
+pub(crate) fn checked(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
     wiring::check_config(file, text)?;
     parse(file, text)
 }
 
 /// A section of named tables, made if it is not there; its own heading is not printed. None where
 /// it is something else.
-pub(in crate::commands) fn section<'a>(
-    document: &'a mut DocumentMut,
-    name: &str,
-) -> Option<&'a mut Table> {
+pub(crate) fn section<'a>(document: &'a mut DocumentMut, name: &str) -> Option<&'a mut Table> {
     document.entry(name).or_insert_with(implicit).as_table_mut()
 }
 
@@ -37,7 +34,7 @@ pub(super) fn implicit() -> Item {
 
 /// The text without an entry of a section; none where it is not there.
 #[cfg(any(feature = "mcp", feature = "rag"))]
-pub(in crate::commands) fn without_entry(
+pub(crate) fn without_entry(
     file: &Path,
     text: &str,
     section: &str,

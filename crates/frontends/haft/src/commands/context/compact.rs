@@ -5,8 +5,8 @@ use haft_types::{CompactionPhase, Event, EventBody};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::options::RunArgs;
 use crate::commands::context::CompactArgs;
-use crate::commands::options::RunArgs;
 use crate::commands::{configuration, run};
 use crate::{output, wiring};
 

@@ -342,7 +342,7 @@ fn indent(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::options::Common;
+    use crate::cli::options::Common;
 
     fn asked(what: &[&str], request: Option<u64>) -> anyhow::Result<(Option<String>, (u64, u64))> {
         let what = what.iter().map(|word| (*word).to_owned()).collect();

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::text::{Countable, and_cost, count};
-use crate::commands::options::{Common, OutputFormat, RunArgs};
+use crate::cli::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;
 use crate::output::{self, Printer, TextTable};

@@ -12,7 +12,7 @@ use haft_types::{
 
 use super::imported::{self, ImportedRequests};
 use super::{next, recorded};
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::commands::{configuration, conversations};
 use crate::exit::usage_error;
 use crate::{output, wiring};

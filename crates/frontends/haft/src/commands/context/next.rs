@@ -14,8 +14,8 @@ use haft_types::{
 
 #[cfg(feature = "imports")]
 use super::from_file::{self, ConversationFile};
+use crate::cli::options::RunArgs;
 use crate::commands::context::LookArgs;
-use crate::commands::options::RunArgs;
 use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;
 use crate::{output, wiring};

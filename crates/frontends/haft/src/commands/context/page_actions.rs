@@ -28,7 +28,7 @@ use super::{next, render};
 use crate::commands::conversations::part_as_text;
 #[cfg(feature = "imports")]
 use crate::commands::conversations::session_roots;
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 use crate::exit::in_one_line;
 use crate::output::localised;
 

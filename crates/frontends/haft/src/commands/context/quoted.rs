@@ -9,11 +9,11 @@ use haft_engine::prefix_cache_of;
 use haft_types::{Clock, MessageId};
 
 use super::logged::RequestLogReader;
-use crate::commands::options::Common;
+use crate::cli::options::Common;
 
 /// What the next request of the current conversation writes again once its tools are others; `None`
 /// when there is none, or nothing of it is in the cache.
-pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> {
+pub(crate) async fn other_tools(common: &Common) -> Option<String> {
     let log = RequestLogReader::open_any(None, common)
         .await
         .ok()

@@ -26,8 +26,8 @@ use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
 use super::next;
+use crate::cli::options::Common;
 use crate::commands::configuration;
-use crate::commands::options::Common;
 use crate::exit::usage_error;
 use crate::output::TextTable;
 use crate::{output, wiring};

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::next;
-use crate::commands::options::{JsonArgs, RunArgs};
+use crate::cli::options::{JsonArgs, RunArgs};
 use crate::commands::{configuration, run};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};

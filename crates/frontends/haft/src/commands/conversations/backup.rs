@@ -6,8 +6,8 @@ use std::sync::Arc;
 use haft_agent::WallClock;
 use haft_store::Backups;
 
+use crate::cli::options::{Common, JsonArgs};
 use crate::commands::conversations::{BackupArgs, BackupCommand};
-use crate::commands::options::{Common, JsonArgs};
 use crate::exit::usage_error;
 use crate::output::{self, TextTable};
 

@@ -3,8 +3,8 @@
 use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 
 use super::{current_of, namespace, open};
+use crate::cli::options::JsonArgs;
 use crate::commands::conversations::{CurrentArgs, ListConversationsArgs};
-use crate::commands::options::JsonArgs;
 use crate::output::{self, TextTable};
 
 pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {

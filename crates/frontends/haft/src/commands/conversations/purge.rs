@@ -15,8 +15,7 @@ use haft_types::{ConversationId, Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{PurgeArgs, find};
-use crate::commands::options::at_a_terminal;
-use crate::commands::typed_ahead;
+use crate::cli::options::at_a_terminal;
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
@@ -102,7 +101,7 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
         .first()
         .map(|one| one.id.to_string().chars().take(8).collect())
         .unwrap_or_default();
-    typed_ahead::discard(std::io::stdin());
+    haft_tui::discard_typed_ahead(std::io::stdin());
     let mut answers = std::io::stdin().lock();
     for (question, wanted) in [
         (

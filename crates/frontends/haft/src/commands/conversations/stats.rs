@@ -4,7 +4,7 @@ use haft_store::Totals;
 use serde_json::json;
 
 use super::open;
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::output::{self, TextTable};
 
 pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<()> {

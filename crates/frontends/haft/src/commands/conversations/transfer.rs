@@ -80,22 +80,22 @@ async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// A folder that conversations are written to.
-pub(in crate::commands) struct ExportFolder(PathBuf);
+pub(crate) struct ExportFolder(PathBuf);
 
 impl ExportFolder {
     /// Creates the folder, for its owner only, unless it exists.
-    pub(in crate::commands) fn create(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         haft_files::create_folder(path).map_err(|error| failed(path, &error))?;
         Ok(Self(path.to_owned()))
     }
 
     /// Writes a conversation as a file of its own.
-    pub(in crate::commands) fn write(&self, document: &ConversationDocument) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, document: &ConversationDocument) -> anyhow::Result<()> {
         self.write_json(&file_name(&document.id), document)
     }
 
     /// Writes which namespace each conversation belongs to.
-    pub(in crate::commands) fn write_namespaces(
+    pub(crate) fn write_namespaces(
         &self,
         namespaces: &BTreeMap<ConversationId, String>,
     ) -> anyhow::Result<()> {

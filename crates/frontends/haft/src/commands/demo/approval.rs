@@ -7,7 +7,6 @@ use haft_engine::{Approval, ApprovalReply, Approver};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::run::approve;
-use crate::commands::typed_ahead;
 use crate::output;
 
 /// Asks the user where there is a terminal, and answers by itself otherwise.
@@ -44,7 +43,7 @@ fn answer(question: &str) -> anyhow::Result<ApprovalReply> {
     if !stdin.is_terminal() || !stdout.is_terminal() {
         return answer_alone();
     }
-    typed_ahead::discard(&stdin);
+    haft_tui::discard_typed_ahead(&stdin);
     output::print(text!("demo-keys"))?;
     stdout.lock().flush()?;
     let mut line = String::new();

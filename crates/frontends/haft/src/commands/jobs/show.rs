@@ -5,8 +5,8 @@ use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::{death, jobs};
+use crate::cli::options::JsonArgs;
 use crate::commands::jobs::ShowJobArgs;
-use crate::commands::options::JsonArgs;
 use crate::jobs::{BackgroundJob, JobState};
 use crate::output::{self, TextTable};
 

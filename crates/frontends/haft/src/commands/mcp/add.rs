@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 
 use super::test;
+use crate::cli::options::Common;
 use crate::commands::config::file as config_file;
 use crate::commands::context;
 use crate::commands::mcp::{McpAddArgs, McpTransport};
-use crate::commands::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 

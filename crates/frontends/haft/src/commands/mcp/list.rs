@@ -1,12 +1,11 @@
 //! `haft mcp list`.
 
-use haft_mcp::{ServerDefinition, ServerEndpoint, ServerOrigin};
+use haft_mcp::{DeclaredServers, ServerDefinition, ServerEndpoint, ServerOrigin};
 use serde_json::{Value, json};
 
 use crate::commands::mcp::McpListArgs;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
-use crate::wiring::mcp::Mcp;
 
 /// It is declared and not used.
 const OFF: &str = "switched off";
@@ -92,7 +91,7 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// What is known of a server without starting it, as JSON has it.
-fn state(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
+fn state(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     match (
         mcp.servers.known(&server.name),
         mcp.servers.has_login(&server.name),
@@ -105,7 +104,7 @@ fn state(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
 }
 
 /// The same for people.
-fn state_text(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
+fn state_text(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     match (
         mcp.servers.known(&server.name),
         mcp.servers.has_login(&server.name),
@@ -119,7 +118,7 @@ fn state_text(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
 
 /// A server with what is known of it. Environments, headers and tokens are left out: they hold
 /// keys.
-pub(super) fn as_json(mcp: &Mcp, server: &ServerDefinition) -> Value {
+pub(super) fn as_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value {
     let mut shown = json!({
         "name": server.name,
         "from": match server.origin { ServerOrigin::User => "user", ServerOrigin::Project => "project" },

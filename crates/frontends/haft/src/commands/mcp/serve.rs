@@ -10,8 +10,8 @@ use haft_types::PermissionMode;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::cli::options::Common;
 use crate::commands::acp::{DrivenHost, tell_who_types};
-use crate::commands::options::Common;
 use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};

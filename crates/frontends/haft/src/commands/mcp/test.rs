@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_mcp::{McpError, ServerDefinition, ServerListing};
+use haft_mcp::{DeclaredServers, McpError, ServerDefinition, ServerListing};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +11,6 @@ use super::list;
 use crate::commands::mcp::McpTestArgs;
 use crate::exit::ProcessExit;
 use crate::output;
-use crate::wiring::mcp::Mcp;
 
 pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, _) = super::servers(&args.common, args.cwd.as_deref())?;
@@ -49,7 +48,7 @@ pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
 }
 
 fn as_json(
-    mcp: &Mcp,
+    mcp: &DeclaredServers,
     server: &ServerDefinition,
     answer: &Result<Arc<ServerListing>, McpError>,
 ) -> Value {

@@ -102,7 +102,7 @@ enum ModelFilter {
 }
 
 /// The models that can be asked here.
-pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
+pub(crate) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
     Ok(rows(config, ModelFilter::Usable)?
         .into_iter()
         .map(|row| row.declared.spec)

@@ -3,7 +3,7 @@
 use haft_agent::config::ModelRole;
 use serde_json::json;
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
 use crate::output::{self, TextTable};
 

@@ -11,11 +11,11 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 /// A value and where it comes from.
-pub(in crate::commands) struct ModelSetting {
+pub(crate) struct ModelSetting {
     /// As in the configuration: `models."provider/model".context_window`.
-    pub(in crate::commands) key: String,
-    pub(in crate::commands) value: toml::Value,
-    pub(in crate::commands) origin: String,
+    pub(crate) key: String,
+    pub(crate) value: toml::Value,
+    pub(crate) origin: String,
 }
 
 pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// The model and its provider as the configuration would write them.
-pub(in crate::commands) fn model_settings(
+pub(crate) fn model_settings(
     declared: &Declared,
     loaded: &LoadedConfig,
 ) -> anyhow::Result<Vec<ModelSetting>> {

@@ -9,11 +9,11 @@ use crate::exit::usage_error;
 use crate::wiring;
 
 /// Asks with this configuration, once.
-pub(in crate::commands) struct ModelTrial<'a>(pub(in crate::commands) &'a Config);
+pub(crate) struct ModelTrial<'a>(pub(crate) &'a Config);
 
 impl ModelTrial<'_> {
     /// The provider's declaration, its own or the built-in one.
-    pub(in crate::commands) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
+    pub(crate) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
         let catalogue = catalogue(self.0)?;
         let found = catalogue
             .providers()
@@ -23,7 +23,7 @@ impl ModelTrial<'_> {
     }
 
     /// Whether the model says anything.
-    pub(in crate::commands) fn answers(
+    pub(crate) fn answers(
         &self,
         model: &str,
         key: Option<Secret>,
@@ -34,7 +34,7 @@ impl ModelTrial<'_> {
     }
 
     /// The models the provider lists.
-    pub(in crate::commands) fn listed(
+    pub(crate) fn listed(
         &self,
         provider: &str,
         key: Option<Secret>,
@@ -45,7 +45,7 @@ impl ModelTrial<'_> {
     }
 
     /// What a model costs, for people.
-    pub(in crate::commands) fn price(&self, model: &str) -> Option<String> {
+    pub(crate) fn price(&self, model: &str) -> Option<String> {
         let (currency, price) = wiring::declared(self.0, model).ok()?.listed?;
         Some(text!(
             "models-price",

@@ -10,8 +10,6 @@ use crate::commands::tools;
 use crate::exit::usage_error;
 use crate::output::{self, TextTable};
 use crate::wiring;
-#[cfg(feature = "mcp")]
-use crate::wiring::mcp;
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
@@ -19,7 +17,8 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     #[cfg(feature = "mcp")]
     let (_, trust_state) = haft_agent::knowledge(&places, &project)?;
     #[cfg(feature = "mcp")]
-    let servers = mcp::gathered(&places, &loaded.config, &project.root, &trust_state).servers;
+    let servers =
+        haft_mcp::gather_servers(&places, &loaded.config, &project.root, &trust_state).servers;
     let config = loaded.config.permissions;
     let of_sandbox = loaded.config.sandbox;
     let mode = args.permission_mode.unwrap_or(config.mode);
@@ -40,7 +39,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
     let permissions = super::tightened(permissions, &places, &project)?;
     #[cfg(feature = "mcp")]
-    let permissions = haft_agent::with_rules(permissions, mcp::rules(&servers));
+    let permissions = haft_agent::with_rules(permissions, haft_mcp::server_rules(&servers));
     let workspace = wiring::workspace(&places, &project);
     let meant = args
         .tool
@@ -50,8 +49,9 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let verdict = match (&args.command, &tool) {
         (Some(line), _) => permissions.decide(&PermissionRequest::command(line), &workspace),
         #[cfg(feature = "mcp")]
-        (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
-            let (server, tool) = mcp::named_tool(name)?;
+        (None, Some(name)) if name.starts_with(haft_mcp::PREFIX) => {
+            let (server, tool) =
+                haft_mcp::split_tool_name(name).map_err(|error| usage_error(error.to_string()))?;
             if !servers.iter().any(|one| one.name == server) {
                 output::tell(&format!(
                     "haft: {}",

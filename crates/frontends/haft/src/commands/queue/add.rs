@@ -11,7 +11,7 @@ use haft_postgres::{NewTask, TaskRequest};
 use haft_types::{Clock as _, IdSource as _, PermissionMode, Timestamp};
 use serde_json::json;
 
-use crate::commands::options::{JsonArgs, input, positive, seconds};
+use crate::cli::options::{JsonArgs, input, positive, seconds};
 use crate::commands::permissions;
 use crate::exit::usage_error;
 use crate::output;

@@ -8,7 +8,7 @@ use haft_types::{Event, Outcome};
 use serde_json::{Value, json};
 
 use super::{ListTasksArgs, ShowTaskArgs, WatchArgs, queue};
-use crate::commands::options::{JsonArgs, OutputFormat};
+use crate::cli::options::{JsonArgs, OutputFormat};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer, TextTable};
 

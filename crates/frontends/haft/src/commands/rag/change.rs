@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use haft_agent::config;
-use haft_rag::{CollectionConfig, CollectionKind, CollectionSource};
+use haft_rag::{
+    CollectionConfig, CollectionKind, CollectionSource, ConfiguredCollections, local_collection,
+};
 use toml_edit::{Array, Item, Table, value};
 
+use crate::cli::options::Common;
 use crate::commands::config::file as config_file;
-use crate::commands::options::Common;
 use crate::commands::rag::RagAddArgs;
 use crate::exit::usage_error;
-use crate::wiring::rag::{self, Rag};
 use crate::{output, wiring};
 
 const SECTION: &str = "rag";
@@ -19,7 +20,9 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
     let places = wiring::places()?;
     let file = places.config_file();
     let section = section_of(args)?;
-    let source = rag::source(&places.environment, &args.name, &section)?;
+    let source = section
+        .source(&args.name, places.environment.home().as_deref())
+        .map_err(|error| usage_error(error.to_string()))?;
     config::edit(&file, |before| {
         with_collection(&file, before, &args.name, &section)
     })?;
@@ -30,7 +33,7 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
     ))?;
     if let CollectionSource::Folders(folders) = source {
         // It stays declared whatever comes of it: the next question indexes again.
-        let local = rag::local(&places, &args.name, folders);
+        let local = local_collection(&places, &args.name, folders);
         let (update, notes) = local.update()?;
         for note in notes {
             output::tell(&format!("note: {note}"));
@@ -53,7 +56,7 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
 pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(common)?;
     let file = places.config_file();
-    let rag = Rag::of(&places, &loaded.config);
+    let rag = ConfiguredCollections::load(&places, &loaded.config);
     config::edit(&file, |before| without_collection(&file, before, name))?;
     match rag
         .collections

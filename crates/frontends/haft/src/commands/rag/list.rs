@@ -1,17 +1,16 @@
 //! `haft rag list`.
 
-use haft_rag::{Collection, CollectionKind, CollectionStatus};
+use haft_rag::{Collection, CollectionKind, CollectionStatus, ConfiguredCollections};
 use serde_json::{Value, json};
 
-use crate::commands::options::JsonArgs;
+use crate::cli::options::JsonArgs;
 use crate::output::{self, TextTable};
-use crate::wiring::rag::Rag;
 
 pub(super) fn run(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;
-    let rag = Rag::of(&places, &loaded.config);
+    let rag = ConfiguredCollections::load(&places, &loaded.config);
     for problem in &rag.problems {
-        output::tell(&format!("warning: {problem}"));
+        output::tell(&format!("warning: {}", output::localised(problem)));
     }
     if args.json {
         return output::print_json(

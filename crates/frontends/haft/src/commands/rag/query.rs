@@ -2,17 +2,16 @@
 
 use std::fmt::Write as _;
 
-use haft_rag::{CollectionAnswer, Passage};
+use haft_rag::{CollectionAnswer, ConfiguredCollections, Passage};
 use serde_json::{Value, json};
 
 use crate::commands::rag::RagQueryArgs;
 use crate::exit::usage_error;
-use crate::wiring::rag::Rag;
 use crate::{output, wiring};
 
 pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.output.common)?;
-    let rag = Rag::of(&places, &loaded.config);
+    let rag = ConfiguredCollections::load(&places, &loaded.config);
     let collection = super::named(&rag, &args.name)?;
     if args.question.trim().is_empty() {
         return Err(usage_error(text!("rag-no-question")));

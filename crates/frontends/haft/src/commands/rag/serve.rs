@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use haft_agent::WallClock;
-use haft_rag::{Collection, CollectionKind, Serving, Token, serve};
+use haft_rag::{Collection, CollectionKind, ConfiguredCollections, Serving, Token, serve};
 use uuid::Uuid;
 
 use crate::commands::rag::RagServeArgs;
 use crate::exit::usage_error;
-use crate::wiring::rag::Rag;
 use crate::{output, wiring};
 
 pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
@@ -16,7 +15,7 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
         return Err(usage_error(text!("rag-not-local", address = args.listen)));
     }
     let (places, loaded) = super::super::configuration(&args.common)?;
-    let rag = Rag::of(&places, &loaded.config);
+    let rag = ConfiguredCollections::load(&places, &loaded.config);
     let collections = chosen(&rag, &args.names)?;
     let names: Vec<_> = collections.iter().map(|one| one.name.clone()).collect();
     let (token, shown) = token(args.token_env.as_deref())?;
@@ -55,7 +54,7 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
 }
 
 /// Only folders are served: a server can be asked itself.
-fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
+fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<Collection>> {
     let is_local = |collection: &Collection| match collection.kind {
         CollectionKind::Local(_) => true,
         CollectionKind::Remote(_) => false,

@@ -90,7 +90,7 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
 
 /// What a commit would hold, as a diff; nothing where it would be empty. Of files that are not to
 /// be shown only the names.
-pub(in crate::commands) fn of_commit(
+pub(crate) fn of_commit(
     git: &Git,
     scope: CommitScope,
     is_hidden: impl Fn(&Path) -> bool,

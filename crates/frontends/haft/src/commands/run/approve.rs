@@ -12,7 +12,7 @@ use haft_engine::{Approval, ApprovalReply, Approver, MAIN};
 use haft_text::reveal;
 use haft_types::{Decision, Filled, Form};
 
-use crate::commands::{permissions, typed_ahead};
+use crate::commands::permissions;
 use crate::exit::usage_error;
 
 /// The terminal haft was started from, wherever its input and output go.
@@ -61,7 +61,7 @@ impl Approver for TerminalApprover {
                 &mut BufReader::new(&*terminal),
                 &mut &*terminal,
                 &form,
-                || typed_ahead::discard(&*terminal),
+                || haft_tui::discard_typed_ahead(&*terminal),
             )
         };
         // A terminal that went away wants nothing any more.
@@ -84,7 +84,7 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
     let mut input = BufReader::new(terminal);
     out.write_all(question(approval).as_bytes())?;
     out.flush()?;
-    typed_ahead::discard(terminal);
+    haft_tui::discard_typed_ahead(terminal);
     loop {
         out.write_all(choices(approval, rules_file).as_bytes())?;
         out.flush()?;
@@ -96,7 +96,7 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
         }
         // Several lines at once were pasted: none of them answers.
         if haft_tui::has_more(terminal) {
-            typed_ahead::forget(terminal);
+            haft_tui::forget_typed_ahead(terminal);
             out.write_all(format!("{}\n", text!("run-several-lines")).as_bytes())?;
             continue;
         }

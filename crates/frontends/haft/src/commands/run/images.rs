@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_types::Image;
 
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::exit::usage_error;
 
 /// The pictures of the command line, read.

@@ -61,7 +61,7 @@ impl SkillShelf for Nobody {
 }
 
 /// All of them. What a session has in any case comes first.
-pub(in crate::commands) fn every_tool() -> Registry {
+pub(crate) fn every_tool() -> Registry {
     let mut registry = super::registry();
     let nobody = Arc::new(Nobody);
     registry.register(Arc::new(haft_tools::plan_mode_respond()));

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::list::{SOURCE, access_name};
+use crate::cli::options::JsonArgs;
 use crate::commands::catalogue::{self, CatalogueContext};
-use crate::commands::options::JsonArgs;
 use crate::exit::usage_error;
 use crate::output;
 

@@ -7,8 +7,8 @@ use haft_model::O200k;
 use haft_types::{Entry, Message, Role, ToolStatus};
 use serde::Serialize;
 
+use crate::cli::options::JsonArgs;
 use crate::commands::conversations;
-use crate::commands::options::JsonArgs;
 use crate::commands::useful::OfConversation;
 use crate::output::{self, TextTable};
 use crate::wiring;

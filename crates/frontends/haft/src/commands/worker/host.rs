@@ -3,10 +3,12 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::config::Config;
 use haft_agent::{Places, RunPlan, SetupError, WallClock};
+use haft_changes::versions::SqliteVersions;
 use haft_engine::{OpenError, RunReport, Which};
 use haft_files::LockFile;
 use haft_postgres::QueuedTask;
@@ -19,10 +21,9 @@ use haft_worker::{Slot, TaskStop};
 use serde_json::{Value, json};
 
 use super::meter::TaskMeter;
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::commands::{permissions, run};
 use crate::exit::usage_error;
-use crate::wiring::task_versions::task_versions;
 #[cfg(feature = "otel")]
 use crate::wiring::traces;
 use crate::wiring::{self, ClientParts};
@@ -221,9 +222,16 @@ impl RunningHost {
     }
 
     pub(super) fn parts(&self, run: &TaskRun) -> ClientParts {
-        let versions = Some(task_versions(&self.places, &self.config, run));
+        let keeper = run.clone();
+        // Undo on this machine needs the versions, and other workers need the files.
+        let versions = SqliteVersions::at(
+            &self.places.versions(),
+            &self.config.store,
+            Arc::new(WallClock),
+        );
+        let versions = versions.telling(Arc::new(move |paths| keeper.keep_changed(paths)));
         ClientParts {
-            versions,
+            versions: Some(Arc::new(versions)),
             lease: Some(run.slot.lease),
             ..ClientParts::default()
         }

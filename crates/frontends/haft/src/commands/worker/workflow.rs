@@ -21,10 +21,10 @@ use tokio::task::LocalSet;
 
 use super::host::RunningHost;
 use super::meter::TaskMeter;
-use crate::commands::options::RunArgs;
+use crate::cli::options::RunArgs;
 use crate::commands::workflows::{self, report};
 use crate::exit::usage_error;
-use crate::wiring;
+use crate::{output, wiring};
 
 impl RunningHost {
     pub(super) fn run_workflow(
@@ -40,7 +40,8 @@ impl RunningHost {
         let project = wiring::project(Some(&run.folder))?;
         let model = args.model;
         let (workflow, agents) =
-            workflows::known(&self.places, &config, &project, name, model.as_deref())?;
+            haft_workflows::select(&self.places, &config, &project, name, model.as_deref())
+                .map_err(workflows::select_error)?;
         // What a step has done in a copy is nowhere else until it is merged.
         if workflow.steps.iter().any(|step| step.in_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
@@ -91,11 +92,9 @@ impl RunningHost {
         {
             return Ok(RunEnd::Trouble(result.message));
         }
-        Ok(RunEnd::Result(report::with_steps(
-            json!(result),
-            &workflow,
-            &record,
-        )))
+        Ok(RunEnd::Result(
+            record.add_to_result(json!(result), &workflow),
+        ))
     }
 }
 
@@ -119,7 +118,9 @@ fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
             .map_err(io::Error::other)
     }));
     let Some(kept) = kept else {
-        let inputs = workflows::inputs(workflow, &run.task.request.inputs)?;
+        let inputs = workflow
+            .fill_inputs(&run.task.request.inputs)
+            .map_err(|error| usage_error(output::localised(error)))?;
         return Ok(runs.begin(workflow, TASK, inputs, &WallClock, &RandomIds)?);
     };
     haft_files::replace(&folder.join("kept.json"), &kept, Durability::Process)?;

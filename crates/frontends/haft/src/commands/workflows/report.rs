@@ -6,9 +6,8 @@ use haft_types::{ConversationId, Event, EventBody, Outcome};
 use haft_workflows::{
     RunRecord, StepRecord, Workflow, WorkflowObserver, WorkflowReport, WorkflowStep,
 };
-use serde_json::{Value, json};
 
-use crate::commands::options::OutputFormat;
+use crate::cli::options::OutputFormat;
 use crate::output::{self, Printer};
 
 /// Prints what happens in the steps.
@@ -76,39 +75,9 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
             let Ok(value) = serde_json::to_value(event) else {
                 return;
             };
-            output::print_line(&with_steps(value, workflow, &record));
+            output::print_line(&record.add_to_result(value, workflow));
         }
     }
-}
-
-/// A result as data, with the run it is of and how every step stands.
-pub(crate) fn with_steps(mut result: Value, workflow: &Workflow, record: &RunRecord) -> Value {
-    result["workflow"] = json!(record.workflow);
-    result["run"] = json!(record.id);
-    result["steps"] = steps(workflow, record);
-    result
-}
-
-/// How every step stands.
-fn steps(workflow: &Workflow, record: &RunRecord) -> Value {
-    let step = |name: &str| match record.steps.get(name) {
-        Some(StepRecord {
-            conversation,
-            result: Some(result),
-        }) => json!({
-            "name": name,
-            "outcome": result.outcome,
-            "code": result.code,
-            "message": result.message,
-            "text": result.text,
-            "conversation_id": conversation,
-            "turns": result.turns,
-            "usage": result.usage,
-            "cost": result.cost,
-        }),
-        Some(StepRecord { result: None, .. }) | None => json!({ "name": name, "outcome": null }),
-    };
-    workflow.steps.iter().map(|one| step(&one.name)).collect()
 }
 
 /// What is done, and of the rest why not.

@@ -1,7 +1,7 @@
-//! MCP servers as this machine has them: the user's, and those of a trusted project.
+//! The MCP extension of a session: the user's servers, and those of a trusted project.
 
 mod confine;
-mod people;
+mod elicitor;
 mod prompts;
 mod resources;
 
@@ -12,40 +12,41 @@ use std::{fs, io};
 
 use async_trait::async_trait;
 use haft_agent::config::{Config, Section};
-use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
-use haft_engine::{Approver, Callback, DecisionState, Notice};
-use haft_mcp::{
-    Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint,
-    ServerHost, ServerLink, ServerListing, ServerProblem, ServerReach, Servers, UseMcpTool, gather,
-    gather_given,
+use haft_agent::{
+    Approver, Callback, Contribution, DecisionState, Extension, ExtensionContext, HostEnvironment,
+    Notice, OfferedPrompt, PermissionRule, Places, Project, PromptError, PromptSource, ServerGrant,
+    SetupError, TrustList, TrustState, knowledge,
 };
 use haft_model::O200k;
-use haft_permission::PermissionRule;
-use haft_project::{ServerGrant, TrustList, TrustState};
 use haft_sandbox::Supervisor;
 use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, PermissionMode, TokenCounter};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::usage_error;
-use crate::wiring::OfferedPrompt;
-use crate::wiring::prompts::PromptSource;
+use self::confine::{ServerSandboxes, ServerWatch, StartNotices};
+use self::elicitor::ApproverElicitor;
+use crate::cache::Cache;
+use crate::catalogue::ServerCatalogue;
+use crate::config::{ServerConfig, ServerReach};
+use crate::gather::{Gathered, ProjectFile, gather, gather_given};
+use crate::listing::ServerListing;
+use crate::server::{ServerDefinition, ServerEndpoint, ServerLink, ServerProblem};
+use crate::servers::{ServerHost, Servers};
+use crate::use_mcp_tool::UseMcpTool;
 
-use confine::{ServerSandboxes, ServerWatch, StartNotices};
-use people::Person;
-
-/// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
-pub(crate) const PREFIX: &str = "mcp__";
-/// The file of a project that other agents know too.
+/// The prefix of the names under which rules and people know tools and prompts of servers, as in
+/// `mcp__server__tool`.
+pub const PREFIX: &str = "mcp__";
+/// The project's file of servers, which other agents read too.
 const PROJECT_FILE: &str = ".mcp.json";
-/// The most that is read of it.
-const LARGEST: u64 = 1 << 20;
-/// How much of a model's window the tools of servers may take, in percent; beyond it their
-/// arguments are searched for.
-const SHARE: u32 = 3;
+/// The size limit of the project's file, in bytes.
+const MAX_FILE_SIZE: u64 = 1 << 20;
+/// The share of a model's context window that the tools of servers may take, in percent. Beyond it,
+/// the model has to search for their arguments.
+const WINDOW_SHARE: u32 = 3;
 
-/// The code of what is said of servers.
+/// The code of notices about servers.
 const NOTICE: &str = "mcp_server";
 
 /// The section of the configuration.
@@ -53,26 +54,32 @@ const SECTION: &str = "mcp_servers";
 
 /// Gives a session the tools through which a model reaches servers.
 #[derive(Default)]
-pub(crate) struct McpExtension {
-    /// Servers for this session alone.
-    pub(crate) given: GivenServers,
+pub struct McpExtension {
+    given: GivenServers,
 }
 
-/// Servers that whoever opens a session declares for it.
+impl McpExtension {
+    /// Creates the extension with the servers that the session's client declares.
+    pub fn new(given: GivenServers) -> Self {
+        Self { given }
+    }
+}
+
+/// Servers that the client of a session declares for this session alone.
 #[derive(Clone, Default)]
-pub(crate) struct GivenServers {
-    /// Each as JSON in the shape of `.mcp.json`.
-    pub(crate) declared: Vec<String>,
-    /// Whether there are to be no others.
-    pub(crate) alone: bool,
-    /// Speaks with those of the type `sdk`.
-    pub(crate) link: Option<Arc<dyn ServerLink>>,
-    /// What those offer, as far as they were asked.
-    pub(crate) listings: Vec<(String, Arc<ServerListing>)>,
+pub struct GivenServers {
+    /// Declarations, each as JSON in the shape of `.mcp.json`.
+    pub declared: Vec<String>,
+    /// True if the session has no other servers.
+    pub alone: bool,
+    /// The connection to servers of the type `sdk`.
+    pub link: Option<Arc<dyn ServerLink>>,
+    /// The listings of servers of the type `sdk`, filled by [`Self::fetch_listings`].
+    pub listings: Vec<(String, Arc<ServerListing>)>,
 }
 
 impl GivenServers {
-    /// Adds the servers to those that were found.
+    /// Adds these servers to the ones found in the configuration.
     fn join(
         &self,
         gathered: &mut Gathered,
@@ -91,9 +98,9 @@ impl GivenServers {
         }
     }
 
-    /// Asks the servers of the type `sdk` what they offer. One that does not answer says so when it
-    /// is used.
-    pub(crate) async fn ask(&mut self) {
+    /// Fetches the listings of the servers of the type `sdk`. A server that doesn't answer has none;
+    /// its error is reported when it is used.
+    pub async fn fetch_listings(&mut self, environment: &HostEnvironment) {
         let mut gathered = Gathered::default();
         for text in &self.declared {
             let given = ProjectFile {
@@ -116,7 +123,7 @@ impl GivenServers {
             .iter()
             .map(|server| server.name.clone())
             .collect();
-        let servers = Servers::new(gathered.servers, bare_host());
+        let servers = Servers::new(gathered.servers, bare_host(environment));
         for name in names {
             if let Ok(listing) = servers.listing(&name, &CancellationToken::new()).await {
                 self.listings.push((name, listing));
@@ -140,12 +147,12 @@ impl Extension for McpExtension {
             child_environment,
             ..
         } = *context;
-        let mut gathered = gathered(places, config, &project.root, trust_state);
+        let mut gathered = gather_servers(places, config, &project.root, trust_state);
         self.given.join(&mut gathered, &project.root, &|name| {
             places.environment.variable(name)
         });
         let secrets = secrets(&gathered.servers);
-        let rules = rules(&gathered.servers);
+        let rules = server_rules(&gathered.servers);
         let told = Arc::new(StartNotices::default());
         let sandboxes = ServerSandboxes {
             places: places.clone(),
@@ -164,7 +171,7 @@ impl Extension for McpExtension {
             Arc::clone(child_environment),
             context.approver.cloned(),
         );
-        let mcp = Mcp::new(gathered, host);
+        let mcp = DeclaredServers::new(gathered, host);
         for (name, listing) in &self.given.listings {
             mcp.servers.note_listing(name, Arc::clone(listing));
         }
@@ -195,18 +202,51 @@ impl Extension for McpExtension {
             ..Contribution::default()
         }
     }
+
+    fn described_tools(&self, environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+        vec![Arc::new(UseMcpTool::new(
+            Arc::new(Servers::new(Vec::new(), bare_host(environment))),
+            0,
+            Arc::new(O200k),
+        ))]
+    }
+
+    fn prompt_source(
+        &self,
+        places: &Places,
+        config: &Config,
+        project: &Project,
+    ) -> Result<Option<Box<dyn PromptSource>>, SetupError> {
+        let (servers, _) = DeclaredServers::open(places, config, project)?;
+        Ok(Some(Box::new(servers)))
+    }
+
+    fn requested_grants(&self, places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
+        let servers = gather_servers(places, &Config::default(), root, &TrustState::Trusted)
+            .servers
+            .into_iter();
+        let grants = servers.map(|server| {
+            let ServerReach { network, writable } = server.asks;
+            (server.name, ServerGrant { network, writable })
+        });
+        grants
+            .filter(|(_, grant)| *grant != ServerGrant::default())
+            .collect()
+    }
 }
 
-/// The servers of a session, and what is wrong with others.
-pub(crate) struct Mcp {
-    pub(crate) servers: Arc<Servers>,
-    pub(crate) problems: Vec<ServerProblem>,
-    /// What is passed over in the declarations of those that are used.
+/// The servers that the user and a trusted project declare.
+pub struct DeclaredServers {
+    /// The servers that can be used.
+    pub servers: Arc<Servers>,
+    /// The declarations that cannot be used.
+    pub problems: Vec<ServerProblem>,
+    /// Warnings about ignored parts of declarations that can be used.
     warnings: Vec<String>,
 }
 
-impl Mcp {
-    /// These servers; none of them is started.
+impl DeclaredServers {
+    /// Takes the gathered servers and starts none of them.
     fn new(gathered: Gathered, host: ServerHost) -> Self {
         let Gathered {
             servers,
@@ -225,16 +265,18 @@ impl Mcp {
         }
     }
 
-    /// Those of this project and the user, for a command of the user's own, and the names of those
-    /// that are switched off.
-    pub(crate) fn open(
+    /// Opens the servers of this project and its user for a command, without starting any. Also
+    /// returns the names of the servers that are switched off.
+    pub fn open(
         places: &Places,
         config: &Config,
         project: &Project,
-    ) -> anyhow::Result<(Self, Vec<String>)> {
+    ) -> Result<(Self, Vec<String>), SetupError> {
         let (_, trust_state) = knowledge(places, project)?;
-        let record = TrustList::at(places.trust_file()).record(&project.root)?;
-        let gathered = gathered(places, config, &project.root, &trust_state);
+        let record = TrustList::at(places.trust_file())
+            .record(&project.root)
+            .map_err(SetupError::Trust)?;
+        let gathered = gather_servers(places, config, &project.root, &trust_state);
         let supervisor = Arc::new(places.environment.supervisor());
         let environment = Arc::new(places.environment.child_environment());
         let disabled = gathered.disabled.clone();
@@ -253,9 +295,9 @@ impl Mcp {
         Ok((Self::new(gathered, host), disabled))
     }
 
-    /// The tool through which a model reaches them.
+    /// Creates the tool through which a model reaches the servers.
     fn tool(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Arc<dyn Tool> {
-        let budget = (model.context_window / 100 * SHARE) as usize;
+        let budget = (model.context_window / 100 * WINDOW_SHARE) as usize;
         Arc::new(UseMcpTool::new(
             Arc::clone(&self.servers),
             budget,
@@ -263,7 +305,7 @@ impl Mcp {
         ))
     }
 
-    /// A line for each declaration that cannot be used, or not as it is.
+    /// Returns a notice for each declaration that cannot be used, or only in part.
     fn notices(&self) -> Vec<Notice> {
         let problems = self
             .problems
@@ -281,29 +323,30 @@ impl Mcp {
 }
 
 #[async_trait(?Send)]
-impl PromptSource for Mcp {
+impl PromptSource for DeclaredServers {
     fn prompts(&self) -> Vec<OfferedPrompt> {
-        prompts::known(&self.servers)
+        prompts::list(&self.servers)
     }
 
     fn resources(&self) -> Vec<String> {
-        resources::known(&self.servers)
+        resources::list(&self.servers)
     }
 
     fn is_call(&self, text: &str) -> bool {
         text.starts_with('/') && text.trim_start_matches('/').starts_with(PREFIX)
     }
 
-    async fn expand(&self, called: &str) -> anyhow::Result<String> {
-        prompts::expand(self, called).await
+    async fn expand(&self, text: &str) -> Result<String, PromptError> {
+        prompts::expand(&self.servers, text).await
     }
 
     fn is_mentioned(&self, text: &str) -> bool {
-        !resources::mentioned(text, self).is_empty()
+        !resources::mentioned(text, &self.servers).is_empty()
     }
 
-    async fn attach(&self, text: &str) -> anyhow::Result<String> {
-        resources::attach(text, &resources::mentioned(text, self), self).await
+    async fn attach(&self, text: &str) -> Result<String, PromptError> {
+        let mentioned = resources::mentioned(text, &self.servers);
+        resources::attach(text, &mentioned, &self.servers).await
     }
 
     async fn close(&self) {
@@ -311,8 +354,8 @@ impl PromptSource for Mcp {
     }
 }
 
-/// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(
+/// Gathers the declared servers: the user's, and the project's if the project is trusted.
+pub fn gather_servers(
     places: &Places,
     config: &Config,
     root: &Path,
@@ -320,7 +363,7 @@ pub(crate) fn gathered(
 ) -> Gathered {
     let path = root.join(PROJECT_FILE);
     let text = match trust_state {
-        TrustState::Trusted => read(&path),
+        TrustState::Trusted => read_project_file(&path),
         TrustState::Untrusted | TrustState::Changed { .. } | TrustState::Outdated { .. } => {
             Ok(None)
         }
@@ -333,7 +376,7 @@ pub(crate) fn gathered(
         .as_deref()
         .map(|text| ProjectFile { path: &path, text });
     let variable = |name: &str| places.environment.variable(name);
-    // It was checked when it was loaded.
+    // The section was checked when the configuration was loaded.
     let declared: BTreeMap<String, ServerConfig> = config.section(SECTION).unwrap_or_default();
     let mut gathered = gather(&declared, &places.config_file(), project, root, &variable);
     gathered.problems.extend(problem.map(|error| ServerProblem {
@@ -344,8 +387,9 @@ pub(crate) fn gathered(
     gathered
 }
 
-/// The file, if it is one: whoever made the project may have put anything there.
-fn read(path: &Path) -> io::Result<Option<String>> {
+/// Reads the project's file of servers, if there is one. The path is untrusted: it may lead to
+/// something other than a file.
+fn read_project_file(path: &Path) -> io::Result<Option<String>> {
     let metadata = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
@@ -353,27 +397,26 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
-    if metadata.len() > LARGEST {
+    if metadata.len() > MAX_FILE_SIZE {
         return Err(io::Error::other("it is larger than 1 MB"));
     }
     fs::read_to_string(path).map(Some)
 }
 
-/// The server and what is meant of it, from a name such as `mcp__server__tool`.
-pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
-    let parted = name
-        .strip_prefix(PREFIX)
-        .and_then(|rest| rest.split_once("__"));
-    parted
+/// A name that was expected to be `mcp__SERVER__TOOL`.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` does not name a tool of a server; write `mcp__SERVER__TOOL`")]
+pub struct ToolNameError(String);
+
+/// Splits a name such as `mcp__server__tool` into the server and its tool or prompt.
+pub fn split_tool_name(name: &str) -> Result<(&str, &str), ToolNameError> {
+    name.strip_prefix(PREFIX)
+        .and_then(|rest| rest.split_once("__"))
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        .ok_or_else(|| {
-            usage_error(format!(
-                "`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`"
-            ))
-        })
+        .ok_or_else(|| ToolNameError(name.to_owned()))
 }
 
-/// What servers are given on this machine. Who approves calls also fills in forms.
+/// Creates the host of a session's servers. The approver of calls also fills in forms.
 fn host(
     sandboxes: ServerSandboxes,
     supervisor: Arc<Supervisor>,
@@ -390,7 +433,7 @@ fn host(
         cache: Cache::at(places.mcp_lists()),
         tokens: places.mcp_tokens(),
         elicitor: approver.map(|approver| {
-            Arc::new(Person {
+            Arc::new(ApproverElicitor {
                 approver,
                 shared: Arc::clone(shared),
             }) as _
@@ -399,19 +442,10 @@ fn host(
     }
 }
 
-/// The tool through which a model reaches servers, as it would read of it without any.
-pub(super) fn described() -> Arc<dyn Tool> {
-    Arc::new(UseMcpTool::new(
-        Arc::new(Servers::new(Vec::new(), bare_host())),
-        0,
-        Arc::new(O200k),
-    ))
-}
-
-/// What servers are given that are no programs and need nothing of this machine.
-fn bare_host() -> ServerHost {
+/// Creates a host for servers that are no programs and need no files.
+fn bare_host(environment: &HostEnvironment) -> ServerHost {
     ServerHost {
-        supervisor: Arc::new(super::environment().supervisor()),
+        supervisor: Arc::new(environment.supervisor()),
         environment: Arc::default(),
         writable: Vec::new(),
         folders: "".into(),
@@ -422,34 +456,22 @@ fn bare_host() -> ServerHost {
     }
 }
 
-/// What the servers of a project ask to reach beside the project, whether or not it is trusted.
-pub(crate) fn asked(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
-    let of_project = gathered(places, &Config::default(), root, &TrustState::Trusted)
-        .servers
-        .into_iter();
-    let asks = of_project.map(|server| {
-        let ServerReach { network, writable } = server.asks;
-        (server.name, ServerGrant { network, writable })
-    });
-    asks.filter(|(_, asks)| *asks != ServerGrant::default())
-        .collect()
-}
-
-/// What the configuration says of whole servers, as permission rules. Asking is the default.
-pub(crate) fn rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
+/// Returns permission rules for whole servers, from `permission` of their declarations. A server
+/// without one, or with the default `ask`, has no rule.
+pub fn server_rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
     let of = |server: &ServerDefinition| {
         let decision = server
             .permission
             .filter(|decision| *decision != Decision::Ask)?;
         Some((
             decision,
-            PermissionRule::parse(&format!("mcp__{}", server.name), None).ok()?,
+            PermissionRule::parse(&format!("{PREFIX}{}", server.name), None).ok()?,
         ))
     };
     servers.iter().filter_map(of).collect()
 }
 
-/// What the configuration gives servers that must not be kept anywhere.
+/// Returns the secrets in the declarations of servers, which must not be shown or stored.
 fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
     let of = |server: &ServerDefinition| match &server.reach {
         ServerEndpoint::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),

@@ -1,13 +1,13 @@
-//! What a project is called by everybody who has a copy of it: by the address it is cloned from.
+//! The name that all copies of a project share: the address it is cloned from.
 //!
-//! git is not run for it: the folder may be one that nobody trusts. Invariant: no name holds a user
+//! git is not run to find it, because the folder may be untrusted. Invariant: no name holds a user
 //! or a password.
 
 use std::path::{Path, PathBuf};
 
-/// What the configuration of its repository says (`haft.namespace`), else the address of its
-/// remote, else the name of its folder.
-pub(super) fn of(root: &Path) -> String {
+/// Returns `haft.namespace` of the repository's configuration, else the address of its remote, else
+/// the name of its folder.
+pub(crate) fn project_name(root: &Path) -> String {
     let folder = || {
         root.file_name().map_or_else(
             || root.display().to_string(),
@@ -26,7 +26,7 @@ pub(super) fn of(root: &Path) -> String {
             top.file_name()
                 .map(|name| name.to_string_lossy().into_owned())
         });
-    // A project below the top of its repository is one of its own.
+    // A project below the top of its repository has a name of its own.
     match (
         name,
         root.strip_prefix(top)
@@ -40,11 +40,11 @@ pub(super) fn of(root: &Path) -> String {
     }
 }
 
-/// The configuration of the repository in this folder, if it is one.
+/// Reads the configuration of the repository at `top`, if there is one.
 fn configuration(top: &Path) -> Option<String> {
     let link = top.join(".git");
     let git = match std::fs::read_to_string(&link) {
-        // A worktree names a folder of its own, and that the one all of them share.
+        // A worktree's file names the worktree's folder, which names the shared one.
         Ok(text) => {
             let own = top.join(text.strip_prefix("gitdir:")?.trim());
             let common = std::fs::read_to_string(own.join("commondir"));
@@ -58,7 +58,7 @@ fn configuration(top: &Path) -> Option<String> {
     std::fs::read_to_string(git.join("config")).ok()
 }
 
-/// The address of `origin`, or of the first remote there is.
+/// Returns the address of `origin`, else of the first remote.
 fn remote(config: &str) -> Option<String> {
     let origin = value(config, |section| section == "remote \"origin\"", "url");
     origin
@@ -66,7 +66,7 @@ fn remote(config: &str) -> Option<String> {
         .and_then(|url| address(&url))
 }
 
-/// The last value of a key in sections like this.
+/// Returns the last value of the key `wanted` in the sections that `is_meant` accepts.
 fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<String> {
     let mut inside = false;
     let mut found = None;
@@ -86,11 +86,11 @@ fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<
     found
 }
 
-/// Host and path of an address, however it is written; nothing for a folder of this machine.
+/// Returns host and path of an address in any notation; `None` for a folder of this machine.
 fn address(url: &str) -> Option<String> {
     let is_folder = url.starts_with("file://") || url.starts_with(['/', '.', '~']);
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // Whatever a password holds, it ends there.
+    // A password may hold any character; it ends at the last `@`.
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     // `git@host:path`, as ssh takes it, `https://host:port/path`, and `https://host/path`.
     let (host, path) = rest.split_once([':', '/'])?;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_one_name_however_it_is_written() {
+    fn address_is_the_same_in_every_notation() {
         for url in [
             "https://github.com/org/x.git",
             "https://GitHub.com/org/x/",
@@ -132,22 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_called_by_its_repository_or_its_folder() {
+    fn project_name_is_the_repository_or_the_folder() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("checkout");
         std::fs::create_dir_all(root.join("sub")).unwrap();
-        assert_eq!(of(&root), "checkout");
+        assert_eq!(project_name(&root), "checkout");
         std::fs::create_dir(root.join(".git")).unwrap();
         let configure = |text: &str| std::fs::write(root.join(".git/config"), text).unwrap();
         configure("[core]\n\tbare = false\n");
         assert_eq!(
-            (of(&root), of(&root.join("sub"))),
+            (project_name(&root), project_name(&root.join("sub"))),
             ("checkout".into(), "checkout/sub".into())
         );
         let remotes = "[remote \"fork\"]\n\turl = git@host:me/x\n[remote \"origin\"]\n\turl = https://host/org/x.git\n\tfetch = +a:b\n";
         configure(remotes);
         assert_eq!(
-            (of(&root), of(&root.join("sub"))),
+            (project_name(&root), project_name(&root.join("sub"))),
             ("host/org/x".into(), "host/org/x/sub".into())
         );
         let tree = home.path().join("tree");
@@ -159,8 +159,8 @@ mod tests {
             format!("gitdir: {}/.git/worktrees/tree\n", root.display()),
         )
         .unwrap();
-        assert_eq!(of(&tree), "host/org/x");
+        assert_eq!(project_name(&tree), "host/org/x");
         configure(&format!("{remotes}[haft]\n\tnamespace = ours\n"));
-        assert_eq!(of(&root), "ours");
+        assert_eq!(project_name(&root), "ours");
     }
 }

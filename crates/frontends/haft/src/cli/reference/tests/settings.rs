@@ -117,7 +117,8 @@ fn every_description_belongs_to_a_key() {
             .as_table()
             .map_or(1, |table| table.values().map(written).sum())
     }
-    let all: toml::Value = toml::from_str(include_str!("../../config/keys.toml")).unwrap();
+    let all: toml::Value =
+        toml::from_str(include_str!("../../../commands/config/keys.toml")).unwrap();
     assert_eq!(
         count(&schema::whole()),
         written(&all),

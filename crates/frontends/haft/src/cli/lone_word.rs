@@ -9,8 +9,7 @@ use std::io::BufRead;
 
 use clap::Command;
 
-use crate::commands::options::{RunArgs, at_a_terminal};
-use crate::commands::typed_ahead;
+use crate::cli::options::{RunArgs, at_a_terminal};
 use crate::exit::usage_error;
 use crate::output;
 
@@ -46,7 +45,7 @@ pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord>
     if !at_a_terminal() {
         return Err(usage_error(refusal(word, near.as_ref())));
     }
-    typed_ahead::forget(std::io::stdin());
+    haft_tui::forget_typed_ahead(std::io::stdin());
     ask(word, near.as_ref(), &mut std::io::stdin().lock())
 }
 

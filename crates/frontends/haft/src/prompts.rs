@@ -1,16 +1,19 @@
-//! `` !`command` `` in custom commands: what the command line prints is put in its place. It is
-//! permitted as the model's commands are, and held in by the same sandbox.
+//! Prompts that call custom commands by name: `/review src/main.rs` becomes the text of the command
+//! `review`, with the output of the command lines in it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::config::Config;
 use haft_agent::{
-    Approval, ApprovalReply, Approver, MAIN, Places, Project, confinement, set_up_sandbox,
+    Approval, ApprovalReply, Approver, MAIN, Places, Project, PromptError, confinement,
+    set_up_sandbox,
 };
 use haft_permission::{PermissionRequest, Verdict};
-use haft_project::commands::PromptPiece;
+use haft_project::KnowledgePaths;
+use haft_project::commands::{self, PromptPiece};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
-use haft_text::{CutLimits, Masker, sanitise_bytes};
+use haft_text::{CutLimits, Masker, NameRule, sanitise_bytes};
 use haft_tui::{UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode};
 use serde_json::json;
@@ -18,33 +21,96 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::permissions;
 use crate::exit::usage_error;
+use crate::output;
 use crate::wiring;
 
-/// What of an output goes into the prompt.
-const PLACED: CutLimits = CutLimits {
+/// The limits of a command's output in the prompt.
+const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 400,
     bytes: 40_000,
 };
 
-/// Runs the command lines of prompts.
+/// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The pieces may
+/// hold command lines to run. Text that only looks like a command, such as a path, stays unchanged.
+/// Problems with the command's file are printed on stderr.
+pub(crate) fn expand(prompt: String, paths: &KnowledgePaths) -> anyhow::Result<Vec<PromptPiece>> {
+    let (pieces, problems) = expand_and_tell(prompt, paths)?;
+    for problem in problems {
+        output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
+    }
+    Ok(pieces)
+}
+
+/// Like [`expand`], but returns the problems with the command's file.
+pub(crate) fn expand_and_tell(
+    prompt: String,
+    paths: &KnowledgePaths,
+) -> anyhow::Result<(Vec<PromptPiece>, Vec<String>)> {
+    let untouched = |prompt| Ok((vec![PromptPiece::Text(prompt)], Vec::new()));
+    let Some(called) = prompt.strip_prefix('/') else {
+        return untouched(prompt);
+    };
+    let (name, arguments) = called
+        .split_once(char::is_whitespace)
+        .unwrap_or((called, ""));
+    if !NameRule::Command.allows(name) {
+        return untouched(prompt);
+    }
+    let mut problems = Vec::new();
+    let found = commands::load(paths, &mut problems);
+    if let Some(command) = found.get(name) {
+        let problems = problems
+            .iter()
+            .filter(|problem| problem.path == command.path);
+        return Ok((
+            command.pieces(arguments),
+            problems.map(ToString::to_string).collect(),
+        ));
+    }
+    if Path::new("/").join(name).exists() {
+        return untouched(prompt);
+    }
+    if haft_tui::is_command(name) {
+        return Err(usage_error(text!("slash-terminal", name)));
+    }
+    let names: Vec<_> = found
+        .items
+        .iter()
+        .map(|command| format!("/{}", command.name))
+        .collect();
+    let there = match names.as_slice() {
+        [] if paths.trusted => text!("slash-none").to_owned(),
+        [] => text!("slash-untrusted").to_owned(),
+        names => text!("slash-there-are", names = output::listed(names)),
+    };
+    Err(usage_error(text!("slash-unknown", name, there)))
+}
+
+/// Converts the error of an extension's prompt or resource into a usage error in the user's language.
+pub(crate) fn extension_error(error: PromptError) -> anyhow::Error {
+    usage_error(output::localised(error))
+}
+
+/// Runs the command lines of custom commands (`` !`command` ``) and puts their output in place. They
+/// need permission as the model's commands do, and run in the same sandbox.
 pub(crate) struct InlineCommands<'a> {
     pub(crate) places: &'a Places,
     pub(crate) config: &'a Config,
     pub(crate) project: &'a Project,
     pub(crate) mode: PermissionMode,
-    /// Who is asked; nobody in a headless run.
+    /// The approver; `None` in a headless run.
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// Where the line that runs shows; nowhere in a headless run.
+    /// Shows the running line; `None` in a headless run.
     pub(crate) ui: Option<&'a UiHandle>,
-    /// Ends the line that runs.
+    /// Ends the running line.
     pub(crate) cancel: CancellationToken,
 }
 
-/// The number under which a line shows while it runs.
+/// The id of the running line in the interface.
 pub(crate) const INLINE: u64 = u64::MAX;
 
 impl InlineCommands<'_> {
-    /// The prompt with the output of its command lines.
+    /// Returns the prompt, with each command line replaced by its output.
     pub(crate) async fn fill(&self, pieces: Vec<PromptPiece>) -> anyhow::Result<String> {
         let mut prompt = String::new();
         let mut sandbox = None;
@@ -71,7 +137,7 @@ impl InlineCommands<'_> {
             .extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
         config
             .hidden
-            .extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
+            .extend(wiring::project_policy(self.project).hidden);
         Ok(set_up_sandbox(
             self.places,
             &config,
@@ -113,7 +179,7 @@ impl InlineCommands<'_> {
             ..CommandSpec::shell("", &self.project.cwd)
         };
         let capture = Capture {
-            limits: PLACED,
+            limits: OUTPUT_LIMITS,
             ..Capture::default()
         };
         self.show(UiMessage::Running {
@@ -152,7 +218,7 @@ impl InlineCommands<'_> {
         }
     }
 
-    /// Whether a line may run: a rule says so, or a person who is asked.
+    /// Succeeds if a rule or the asked person allows the line.
     async fn permitted(&self, line: &str, verdict: &Verdict) -> anyhow::Result<()> {
         let refused = || {
             Err(usage_error(text!(

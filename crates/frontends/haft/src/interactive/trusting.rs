@@ -10,7 +10,6 @@ use haft_tui::fitted;
 use haft_types::Clock as _;
 
 use crate::commands::trust::TrustFootprint;
-use crate::commands::typed_ahead;
 use crate::output;
 
 /// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes
@@ -28,7 +27,7 @@ pub(super) fn settle(
     }
     let text = found.described(project, &trust_state);
     output::print(&fitted(&reveal(&format!("{text}\n"))))?;
-    typed_ahead::discard(std::io::stdin());
+    haft_tui::discard_typed_ahead(std::io::stdin());
     output::print(&fitted(&reveal(&format!("{} ", text!("trust-question")))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;

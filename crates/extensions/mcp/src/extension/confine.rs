@@ -1,26 +1,25 @@
-//! What holds servers in, and whether they may start. Each has a sandbox of its own, set up when it
-//! starts: servers share no `/tmp` with the model's commands, and what one of them was given is no
-//! other's.
+//! The sandboxes of servers, and whether servers may start. Each server has a sandbox of its own,
+//! set up when it starts: servers share no `/tmp` with the model's commands, and no grants with
+//! each other.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use haft_agent::{Places, set_up_sandbox};
-use haft_engine::{
-    Callback, DecisionState, HookContext, HookEvent, HookOutcome, Notice, StartGuard, StartRequest,
+use haft_agent::{
+    Callback, DecisionState, Footprint, HookContext, HookEvent, HookOutcome, Level, Notice, Places,
+    StartGuard, StartRequest, TrustRecord, set_up_sandbox,
 };
-use haft_mcp::{
-    Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach,
-    Servers,
-};
-use haft_project::{Footprint, Level, TrustRecord};
 use haft_sandbox::{CommandPaths, ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
 use tokio::sync::Mutex;
 
-/// What runs a package by its name, and takes the project's own copy of it where there is one.
+use crate::config::ServerReach;
+use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
+use crate::servers::{Confines, Servers};
+
+/// Programs that run a package by its name and prefer the project's own copy of the package.
 const RUNNERS: [&str; 7] = ["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
 pub(super) struct ServerSandboxes {
@@ -28,11 +27,10 @@ pub(super) struct ServerSandboxes {
     pub(super) config: SandboxConfig,
     pub(super) project: PathBuf,
     pub(super) record: TrustRecord,
-    /// Whether the project's own files may be obeyed.
+    /// True if the project is trusted.
     pub(super) trusted: bool,
     pub(super) shared: Arc<DecisionState>,
-    /// Decides on those of a project; where there is none, its user has just named the server to
-    /// be started.
+    /// Decides on the project's servers. `None` if the user has just named the server to start.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
     pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
@@ -84,7 +82,7 @@ impl Confines for ServerSandboxes {
 }
 
 impl ServerSandboxes {
-    /// The folders that the model can write.
+    /// Returns the folders that the model can write.
     pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
         let home = self.places.environment.absolute_home();
         let configured = self.config.writable.iter();
@@ -95,8 +93,8 @@ impl ServerSandboxes {
             .collect()
     }
 
-    /// True for a server that starts in a folder that the model can write: `python3 -m`, `npx` and
-    /// others run code or obey configuration that they find in their working directory.
+    /// Returns true for a server that starts in a folder that the model can write: `python3 -m`,
+    /// `npx` and others run code or obey configuration that they find in their working directory.
     fn runs_in_project(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             cwd, starts_apart, ..
@@ -112,8 +110,8 @@ impl ServerSandboxes {
                 .any(|folder| cwd.starts_with(folder))
     }
 
-    /// Whether a file of the project is what runs, which the model may have written: one that the
-    /// entry names, or a package that a runner finds in the project before it looks elsewhere.
+    /// Returns true for a server that runs a file of the project, which the model may have written:
+    /// a file that the entry names, or a package that a runner finds in the project first.
     fn runs_what_is_in_project(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             program,
@@ -134,7 +132,7 @@ impl ServerSandboxes {
         let found = Footprint::of_lines(&self.project, cwd, &lines);
         let runner = program.rsplit('/').next().unwrap_or_default();
         let is_installed = |word: &String| {
-            // A version stands behind an `@`, a scope before a name.
+            // A version follows an `@`; a scope precedes the name.
             let package = word.split_at_checked(1).map_or(word.as_str(), |(_, rest)| {
                 rest.find('@')
                     .map_or(word.as_str(), |version| &word[..=version])
@@ -156,8 +154,8 @@ impl ServerSandboxes {
             || RUNNERS.contains(&runner) && args.iter().any(is_installed)
     }
 
-    /// What a server may reach beside what commands may: what its user wrote, or gave when the
-    /// folder was trusted.
+    /// Returns what a server may reach in addition to what commands may: as declared by the user,
+    /// or as granted when the project was trusted.
     fn granted(&self, server: &ServerDefinition) -> ServerReach {
         match server.origin {
             ServerOrigin::User => server.asks.clone(),
@@ -184,7 +182,7 @@ impl ServerSandboxes {
             config.network = vec!["*".to_owned()];
         }
         config.writable.extend(writable);
-        // Only `yolo` makes a difference, and what holds there was decided.
+        // Only `yolo` makes a difference, and `must_be_confined` has handled it.
         let set_up = set_up_sandbox(
             &self.places,
             &config,
@@ -273,7 +271,7 @@ impl ServerSandboxes {
             .map_err(|refusal| refusal.reason)
     }
 
-    /// Says what a server does without that it may have counted on.
+    /// Reports the limits that a confined server may not expect.
     fn tell_of_limits(&self, server: &ServerDefinition) {
         let granted = self.granted(server);
         if !granted.network.is_empty() || !self.config.network.is_empty() {
@@ -319,7 +317,7 @@ impl ServerSandboxes {
     }
 }
 
-/// What the user is told of servers once the call that started them is over.
+/// Notices about servers, shown after the call that started them.
 #[derive(Default)]
 pub(super) struct StartNotices(std::sync::Mutex<GivenNotices>);
 
@@ -329,8 +327,8 @@ struct GivenNotices {
     waiting: Vec<String>,
 }
 
-/// Follows the session: tells what there is to tell of servers, and ends those that a switch of the
-/// mode has overtaken.
+/// Shows the notices about servers, and ends servers that a switch of the permission mode no longer
+/// allows to run unconfined.
 pub(super) struct ServerWatch {
     pub(super) servers: Arc<Servers>,
     pub(super) notices: Arc<StartNotices>,

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::side_actions::SideActions;
 use super::{Continuation, TuiSession};
-use crate::commands::inline::{INLINE, InlineCommands};
+use crate::commands::init;
 use crate::commands::run::cancel_on_signals;
-use crate::commands::{init, slash};
 use crate::exit::usage_error;
+use crate::prompts::{self, INLINE, InlineCommands};
 
 impl TuiSession<'_> {
     /// Runs one turn.
@@ -140,14 +140,15 @@ impl TuiSession<'_> {
             cancel
                 .run_until_cancelled(self.sources.expand(&text))
                 .await
-                .ok_or_else(interrupted)??
+                .ok_or_else(interrupted)?
+                .map_err(prompts::extension_error)?
         } else if let Some(wishes) = init::called(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
             let guide = init::prompt(&self.config, model, &self.project, wishes);
             self.tell(&guide.quote);
             guide.text
         } else {
-            let (pieces, problems) = slash::expand_and_tell(text, &self.paths)?;
+            let (pieces, problems) = prompts::expand_and_tell(text, &self.paths)?;
             for text in problems {
                 self.ui.tell(UiMessage::Told { text });
             }
@@ -176,6 +177,7 @@ impl TuiSession<'_> {
             .run_until_cancelled(self.sources.attach(text))
             .await
             .ok_or_else(interrupted)?
+            .map_err(prompts::extension_error)
     }
 }
 

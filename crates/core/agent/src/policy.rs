@@ -1,31 +1,35 @@
-//! What a trusted project says about safety in its own files: it can tighten what the user allows,
-//! and nothing else.
+//! The policy in a trusted project's own files: it can tighten what the user allows, and nothing
+//! else.
 //!
-//! Read are `[permissions] deny` and `ask`, `[sandbox] hidden` and `[tools] offer` of
-//! `.haft/config.toml`, and `permissions.deny` and `ask` of Claude Code's settings. Invariant: with
-//! a policy no call is allowed, no file readable and no tool offered that would not be without it;
-//! every other key is named with its line. What may forbid something and cannot be read stops the
-//! run: asking instead would mean nothing in `yolo`, where only prohibitions hold.
+//! The files are `.haft/config.toml` (`[permissions] deny` and `ask`, `[sandbox] hidden`, `[tools]
+//! offer`) and Claude Code's settings (`permissions.deny` and `ask`). Invariant: a policy never
+//! allows a call, makes a file readable or offers a tool; every other key is reported with its
+//! line. A prohibition that cannot be read stops the run: asking instead would mean nothing in
+//! `yolo`, where only prohibitions hold.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_agent::config::Config;
-use haft_agent::{ConfigError, Contribution, Extension, ExtensionContext, RunPlan, SetupError};
 use haft_engine::Notice;
 use haft_permission::{PermissionRule, PermissionRules, Permissions, PermissionsConfig};
 use haft_tool::Workspace;
 use haft_types::Decision;
 use serde_json::Value;
 
-/// The files, and whether every key in them is meant for haft.
+use crate::config::Config;
+use crate::environment::HostEnvironment;
+use crate::error::{ConfigError, SetupError};
+use crate::extension::{Contribution, Extension, ExtensionContext};
+use crate::plan::RunPlan;
+
+/// The policy files, and the program that each file's keys are written for.
 const FILES: [(&str, PolicyDialect); 3] = [
     (".haft/config.toml", PolicyDialect::Haft),
     (".claude/settings.json", PolicyDialect::Claude),
     (".claude/settings.local.json", PolicyDialect::Claude),
 ];
 
-/// The keys that tighten.
+/// The keys that count, as section and key.
 const TIGHTENING: [(&str, &str); 4] = [
     ("permissions", "deny"),
     ("permissions", "ask"),
@@ -33,8 +37,8 @@ const TIGHTENING: [(&str, &str); 4] = [
     ("tools", "offer"),
 ];
 
-/// The largest file that is read.
-const LARGEST: u64 = 256 * 1024;
+/// The size limit of a policy file, in bytes.
+const MAX_FILE_SIZE: u64 = 256 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PolicyDialect {
@@ -42,28 +46,29 @@ enum PolicyDialect {
     Claude,
 }
 
-/// What a project tightens.
+/// The policy of a project.
 #[derive(Debug, Default)]
-pub(crate) struct ProjectPolicy {
+pub struct ProjectPolicy {
     /// Rules that ask and deny.
-    pub(crate) rules: PermissionsConfig,
-    /// What commands may not read.
-    pub(crate) hidden: Vec<PathBuf>,
+    pub rules: PermissionsConfig,
+    /// Paths that commands may not read.
+    pub hidden: Vec<PathBuf>,
     offer: Option<Vec<String>>,
-    /// Each thing it says, with its place.
-    pub(crate) shown: Vec<String>,
-    /// What it says that does not count, with its place.
-    pub(crate) warnings: Vec<String>,
-    /// What it may forbid and cannot be read, with its place.
-    pub(crate) unreadable: Vec<String>,
+    /// Each statement of the policy, with its place.
+    pub shown: Vec<String>,
+    /// Keys and values that are ignored or changed, with their places.
+    pub warnings: Vec<String>,
+    /// Possible prohibitions that cannot be read, with their places.
+    pub unreadable: Vec<String>,
 }
 
 impl ProjectPolicy {
-    /// That of a project that is trusted, or would be.
-    pub(crate) fn of(root: &Path) -> Self {
+    /// Reads the policy of the project at `root`, which is trusted or may become so. `home` is what
+    /// `~` stands for.
+    pub fn load(root: &Path, home: Option<&Path>) -> Self {
         let mut policy = Self::default();
         for (name, owner) in FILES {
-            let text = match text(root, name) {
+            let text = match read_policy_file(root, name) {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
                 Err(why) => {
@@ -81,8 +86,9 @@ impl ProjectPolicy {
             };
             match parsed {
                 Ok(value) => policy.take(
-                    root,
                     &PolicyFile {
+                        root,
+                        home,
                         name,
                         text: &text,
                         owner,
@@ -97,7 +103,7 @@ impl ProjectPolicy {
         policy
     }
 
-    fn take(&mut self, root: &Path, file: &PolicyFile<'_>, value: &Value) {
+    fn take(&mut self, file: &PolicyFile<'_>, value: &Value) {
         let mut left = Vec::new();
         for (section, inside) in value.as_object().into_iter().flatten() {
             let is_known =
@@ -114,7 +120,7 @@ impl ProjectPolicy {
             };
             for (key, value) in keys {
                 let line = file.line(section, Some(key));
-                if !self.take_key(root, file, section, key, value, line) {
+                if !self.take_key(file, section, key, value, line) {
                     left.push((format!("{section}.{key}"), line));
                 }
             }
@@ -126,7 +132,7 @@ impl ProjectPolicy {
                     file.place(line)
                 )
             })),
-            // Most of it is for that program.
+            // Most keys are meant for that program.
             PolicyDialect::Claude if left.is_empty() => {}
             PolicyDialect::Claude => {
                 let keys: Vec<_> = left
@@ -139,10 +145,9 @@ impl ProjectPolicy {
         }
     }
 
-    /// Takes one key, if it is one that counts.
+    /// Takes one key. Returns false if the key doesn't count.
     fn take_key(
         &mut self,
-        root: &Path,
         file: &PolicyFile<'_>,
         section: &str,
         key: &str,
@@ -183,8 +188,11 @@ impl ProjectPolicy {
                     self.shown
                         .push(format!("hide {path} ({})", file.place(line)));
                     let kept = path.starts_with('~') || path.starts_with('/');
-                    self.hidden
-                        .push(if kept { path.into() } else { root.join(path) });
+                    self.hidden.push(if kept {
+                        path.into()
+                    } else {
+                        file.root.join(path)
+                    });
                 }
             }
             ("tools", "offer", PolicyDialect::Haft) => {
@@ -209,10 +217,9 @@ impl ProjectPolicy {
         line: Option<usize>,
     ) {
         let place = file.place(line);
-        let home = super::environment().home();
         // Other agents write paths from the project's root in this way.
         let mut rule = rule.replace("(./", "(");
-        if let Err(error) = PermissionRule::parse(&rule, home.as_deref()) {
+        if let Err(error) = PermissionRule::parse(&rule, file.home) {
             let Some(wider) =
                 PermissionRule::wider(&rule).filter(|_| file.owner == PolicyDialect::Claude)
             else {
@@ -230,8 +237,8 @@ impl ProjectPolicy {
         }
     }
 
-    /// Tightens configuration and plan of a run in a project that is trusted. What its rules keep
-    /// from being read is hidden from commands as well.
+    /// Tightens the configuration and the plan of a run in a trusted project. Paths that the rules
+    /// deny reading are hidden from commands as well.
     fn apply(
         self,
         home: Option<&Path>,
@@ -263,8 +270,10 @@ impl ProjectPolicy {
     }
 }
 
-/// A file of a project.
+/// A policy file.
 struct PolicyFile<'a> {
+    root: &'a Path,
+    home: Option<&'a Path>,
     name: &'a str,
     text: &'a str,
     owner: PolicyDialect,
@@ -278,8 +287,7 @@ impl PolicyFile<'_> {
         )
     }
 
-    /// The line on which a key stands, as far as that can be seen without reading the file as a
-    /// program does.
+    /// Returns the line of a key, found by its text without parsing the file.
     fn line(&self, section: &str, key: Option<&str>) -> Option<usize> {
         let begins = |line: &str, name: &str| {
             let line = line
@@ -312,9 +320,9 @@ impl PolicyFile<'_> {
     }
 }
 
-/// What a file of the project holds, where there is one. A file that is there and cannot be read
-/// may forbid anything.
-fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
+/// Reads a policy file of the project, if it exists. One that exists but cannot be read is an error,
+/// because it may forbid anything.
+fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
     let there = root.join(name);
     let missing = |error: &io::Error| {
         matches!(
@@ -341,8 +349,8 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
     if !metadata.is_file() {
         return Err("it is not a file".to_owned());
     }
-    if metadata.len() > LARGEST {
-        return Err(format!("it is larger than {} KB", LARGEST / 1024));
+    if metadata.len() > MAX_FILE_SIZE {
+        return Err(format!("it is larger than {} KB", MAX_FILE_SIZE / 1024));
     }
     let text =
         std::fs::read_to_string(&path).map_err(|error| format!("it cannot be read: {error}"))?;
@@ -353,21 +361,30 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
     ))
 }
 
-/// Gives every session what a trusted project tightens.
-pub(super) struct PolicyExtension;
+/// Applies the policies of trusted projects to sessions.
+pub struct PolicyExtension;
 
 impl Extension for PolicyExtension {
-    fn tighten(&self, config: &mut Config, plan: &mut RunPlan) -> Result<(), SetupError> {
-        let home = super::environment().home();
-        ProjectPolicy::of(&plan.project.root).apply(home.as_deref(), config, plan)
+    fn tighten(
+        &self,
+        environment: &HostEnvironment,
+        config: &mut Config,
+        plan: &mut RunPlan,
+    ) -> Result<(), SetupError> {
+        let home = environment.home();
+        ProjectPolicy::load(&plan.project.root, home.as_deref()).apply(
+            home.as_deref(),
+            config,
+            plan,
+        )
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         if !context.trust_state.is_trusted() {
             return Contribution::default();
         }
-        let policy = ProjectPolicy::of(&context.project.root);
         let home = context.places.environment.home();
+        let policy = ProjectPolicy::load(&context.project.root, home.as_deref());
         let rules = |decision: Decision, texts: &[String]| -> Vec<_> {
             let parsed = texts
                 .iter()

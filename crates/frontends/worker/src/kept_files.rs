@@ -1,50 +1,42 @@
-//! File versions of a task: kept on this machine for undo, and with the queue, so that another
-//! worker can rebuild the workspace.
+//! The changed files of a task, kept with the queue so that another worker can rebuild the workspace.
 //!
-//! Invariant: what a call changed is with the queue before its result is stored. A worker that goes
-//! on after a result finds its files.
+//! Invariant: the files that a call changed are with the queue before its result is stored. A worker
+//! that resumes after a result finds its files.
 
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
 
-use haft_agent::config::Config;
-use haft_agent::{Places, WallClock};
-use haft_changes::versions::SqliteVersions;
+use haft_agent::OpenFolder;
 use haft_postgres::{KeptFile, KeptKind};
-use haft_tools::OpenFolder;
-use haft_worker::TaskRun;
+use haft_store::StoreError;
 
-/// Larger files are not kept for other workers, as they are not for undo.
-const LARGEST: u64 = 64 << 20;
+use crate::slot::TaskRun;
 
-/// The versions of one run of a task.
-pub(crate) fn task_versions(
-    places: &Places,
-    config: &Config,
-    run: &TaskRun,
-) -> Arc<SqliteVersions> {
-    let run = run.clone();
-    // Goes on only once what the paths hold now is with the queue.
-    let share = move |paths: &[&Path]| {
+/// The size limit of a kept file, in bytes. Larger files are not kept for undo either.
+const MAX_FILE_SIZE: u64 = 64 << 20;
+
+impl TaskRun {
+    /// Keeps the current content of changed paths with the queue. Paths outside the task's folder
+    /// are ignored. Blocks until the queue has them.
+    pub fn keep_changed(&self, paths: &[&Path]) -> Result<(), StoreError> {
         let inside = paths
             .iter()
-            .filter_map(|path| Some((path, path.strip_prefix(&run.folder).ok()?)));
-        let files: Vec<_> = inside.filter_map(|(at, within)| kept(at, within)).collect();
+            .filter_map(|path| Some((path, path.strip_prefix(&self.folder).ok()?)));
+        let files: Vec<_> = inside
+            .filter_map(|(at, within)| kept_file(at, within))
+            .collect();
         if files.is_empty() {
             Ok(())
         } else {
-            run.keep(&files)
+            self.keep(&files)
         }
-    };
-    let here = SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock));
-    Arc::new(here.telling(Arc::new(share)))
+    }
 }
 
-/// What a path holds; none where it cannot be kept. No link on the way to it is followed, also not
-/// one that was put there just now.
-fn kept(at: &Path, within: &Path) -> Option<KeptFile> {
+/// Reads a path without following links on the way, not even one that was created just now. Returns
+/// `None` if the path cannot be kept.
+fn kept_file(at: &Path, within: &Path) -> Option<KeptFile> {
     match read(at, within) {
         Ok(file) => Some(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(KeptFile {
@@ -74,9 +66,9 @@ fn read(at: &Path, within: &Path) -> io::Result<KeptFile> {
         let mut content = Vec::new();
         folder
             .read(name)?
-            .take(LARGEST + 1)
+            .take(MAX_FILE_SIZE + 1)
             .read_to_end(&mut content)?;
-        if content.len() as u64 > LARGEST {
+        if content.len() as u64 > MAX_FILE_SIZE {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         (KeptKind::File, content)
@@ -98,7 +90,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn what_lies_outside_is_not_kept() {
+    fn kept_file_follows_no_link() {
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -107,7 +99,7 @@ mod tests {
         fs::write(top.join("sub/plain"), "y").unwrap();
         symlink(outside.path(), top.join("way")).unwrap();
         symlink(outside.path().join("secret"), top.join("link")).unwrap();
-        let kept = |name: &str| kept(&top.join(name), Path::new(name));
+        let kept = |name: &str| kept_file(&top.join(name), Path::new(name));
         assert_eq!(kept("way/secret"), None, "a link on the way");
         assert_eq!(
             kept("link").unwrap().kind,

@@ -14,6 +14,7 @@ mod pasted_images;
 mod rewind;
 mod setup;
 mod side_actions;
+pub(crate) mod side_editor;
 mod start_screen;
 mod trusting;
 mod turns;
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_agent::config::Config;
-use haft_agent::{Places, Project, knowledge};
+use haft_agent::{Places, Project, PromptSources, knowledge};
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{KnowledgePaths, commands};
 use haft_text::Masker;
@@ -35,16 +36,17 @@ use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::permissions;
-use super::run::{images, lower, take_role, usage_errors};
-use crate::commands::demo::DemoArgs;
 #[cfg(feature = "acp")]
-use crate::commands::options::Common;
-use crate::commands::options::{RunArgs, at_a_terminal};
-use crate::commands::{init, side_editor};
+use crate::cli::options::Common;
+use crate::cli::options::{RunArgs, at_a_terminal};
+#[cfg(feature = "acp")]
+use crate::commands::configuration;
+use crate::commands::demo::{self, DemoArgs};
+use crate::commands::run::{images, lower, take_role, usage_errors};
+use crate::commands::{init, permissions, run_configuration};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
-use crate::wiring::{self, PromptSources};
+use crate::wiring;
 
 /// How the interface looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +61,11 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, mut loaded) = super::run_configuration(args)?;
+    let (places, mut loaded) = run_configuration(args)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
-            SetupOutcome::Model => loaded = super::run_configuration(args)?.1,
-            SetupOutcome::Demo => return super::demo::run(&DemoArgs::default()),
+            SetupOutcome::Model => loaded = run_configuration(args)?.1,
+            SetupOutcome::Demo => return demo::run(&DemoArgs::default()),
             SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }
     }
@@ -80,7 +82,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         masker,
         tui.history,
     );
-    let sources = PromptSources::open(&places, &config, &plan.project)?;
+    let sources = wiring::prompt_sources(&places, &config, &plan.project)?;
     let mut setup = Setup {
         mode: plan.mode,
         model: plan.model,
@@ -184,10 +186,10 @@ pub(crate) fn set_up(common: &Common) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, loaded) = super::configuration(common)?;
+    let (places, loaded) = configuration(common)?;
     match setup::run(&places, &loaded.config)? {
         SetupOutcome::Model => Ok(ProcessExit::Completed),
-        SetupOutcome::Demo => super::demo::run(&DemoArgs::default()),
+        SetupOutcome::Demo => demo::run(&DemoArgs::default()),
         SetupOutcome::Left => Ok(ProcessExit::Failed),
     }
 }

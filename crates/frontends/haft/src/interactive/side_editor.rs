@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Opens `$VISUAL` or `$EDITOR` on a text, in a file whose name ends with `ending`, and returns the
+/// Opens `text` in `$VISUAL` or `$EDITOR`, in a file whose name ends with `ending`, and returns the
 /// edited text.
 pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
     let named = ["VISUAL", "EDITOR"]

@@ -1,17 +1,16 @@
-//! Resources of servers that a prompt mentions, as `@server:scheme://path`: they are read and
-//! attached.
+//! Resources of servers that a prompt mentions as `@server:scheme://path`: they are read and attached
+//! to the prompt.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use haft_mcp::Servers;
+use haft_agent::PromptError;
 use haft_text::{CutLimits, cut_lines, sanitise};
 use tokio_util::sync::CancellationToken;
 
-use super::Mcp;
-use crate::exit::usage_error;
+use crate::servers::Servers;
 
-/// What is attached of one resource, as of any tool's output.
+/// The limits of one attached resource, those of any tool's output.
 const LIMITS: CutLimits = CutLimits {
     lines: 2_000,
     bytes: 50 * 1024,
@@ -24,10 +23,10 @@ pub(super) struct ResourceMention {
     uri: String,
 }
 
-/// The resources of all servers as they are mentioned, as far as they are known; nothing is
-/// started.
-pub(super) fn known(servers: &Servers) -> Vec<String> {
-    let of = |name: &str| {
+/// Lists the resources of all servers whose listings are known, as prompts mention them. It starts
+/// nothing.
+pub(super) fn list(servers: &Servers) -> Vec<String> {
+    let of_server = |name: &str| {
         let listing = servers.known(name).unwrap_or_default();
         listing
             .resources
@@ -35,13 +34,16 @@ pub(super) fn known(servers: &Servers) -> Vec<String> {
             .map(|resource| format!("{name}:{}", resource.uri))
             .collect::<Vec<_>>()
     };
-    servers.iter().flat_map(|server| of(&server.name)).collect()
+    servers
+        .iter()
+        .flat_map(|server| of_server(&server.name))
+        .collect()
 }
 
-/// The resources a text mentions, in order, each once.
-pub(super) fn mentioned(text: &str, mcp: &Mcp) -> Vec<ResourceMention> {
+/// Returns the resources that `text` mentions, in order and without repetitions.
+pub(super) fn mentioned(text: &str, servers: &Servers) -> Vec<ResourceMention> {
     mentions(text, &|name| {
-        mcp.servers.iter().any(|server| server.name == name)
+        servers.iter().any(|server| server.name == name)
     })
 }
 
@@ -52,7 +54,7 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention
         .filter_map(|word| word.trim_start_matches(['(', '"', '\'']).strip_prefix('@'));
     let of = |word: &str| {
         let (server, uri) = word.split_once(':')?;
-        // What ends a sentence is no part of an address.
+        // Punctuation at the end of a sentence is no part of an address.
         let uri = uri.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
         // An address names its scheme.
         let named = uri
@@ -69,18 +71,20 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention
         .collect()
 }
 
-/// The text with the resources behind it. Their servers are started.
+/// Reads the mentioned resources and returns `text`, followed by them. It starts their servers.
 pub(super) async fn attach(
     text: &str,
     mentioned: &[ResourceMention],
-    mcp: &Mcp,
-) -> anyhow::Result<String> {
+    servers: &Servers,
+) -> Result<String, PromptError> {
     let mut whole = text.to_owned();
     let cancel = CancellationToken::new();
     for ResourceMention { server, uri } in mentioned {
-        let read = mcp.servers.read(server, uri, &cancel).await;
-        let answer =
-            read.map_err(|error| usage_error(format!("cannot read `@{server}:{uri}`: {error}")))?;
+        let read = servers.read(server, uri, &cancel).await;
+        let answer = read.map_err(|error| PromptError::Resource {
+            resource: format!("{server}:{uri}"),
+            reason: error.to_string(),
+        })?;
         let content = answer.text();
         let cut = cut_lines(&sanitise(&content), LIMITS);
         // Writing to a String cannot fail.

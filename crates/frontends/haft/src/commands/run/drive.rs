@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{
+use super::{
     cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors,
 };
-use crate::commands::options::{Compat, OutputFormat, RunArgs};
+use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::permissions;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
@@ -271,9 +271,9 @@ async fn client_parts(
     #[cfg(feature = "mcp")]
     {
         use haft_claude::ClientServers;
-        let mut servers = super::run::given_servers(args)?;
+        let mut servers = super::given_servers(args)?;
         servers.link = Some(Arc::new(ClientServers::new(Arc::clone(control))));
-        servers.ask().await;
+        servers.fetch_listings(wiring::environment()).await;
         Ok(ClientParts {
             callbacks,
             servers,

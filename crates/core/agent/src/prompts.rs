@@ -1,0 +1,169 @@
+//! Prompts and resources of extensions: a user's prompt can call and mention them, in addition to
+//! files and the user's own commands.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::config::Config;
+use crate::error::SetupError;
+use crate::extension::Extension;
+use crate::places::Places;
+use crate::project::Project;
+
+/// A prompt of an extension, called like a command.
+pub struct OfferedPrompt {
+    /// The command's name, without the slash.
+    pub name: String,
+    /// The name of the server that offers the prompt.
+    pub server: String,
+    /// The purpose of the prompt, as the server describes it.
+    pub description: String,
+    /// The arguments, in order.
+    pub arguments: Vec<OfferedArgument>,
+}
+
+/// An argument of an [`OfferedPrompt`].
+pub struct OfferedArgument {
+    /// Its name.
+    pub name: String,
+    /// Its meaning, as the server describes it.
+    pub description: String,
+    /// True if the prompt cannot be used without it.
+    pub required: bool,
+}
+
+impl OfferedPrompt {
+    /// Returns the arguments as a usage line shows them, such as `<file> [language]`.
+    pub fn argument_hint(&self) -> String {
+        let hint = |argument: &OfferedArgument| {
+            let name = &argument.name;
+            if argument.required {
+                format!("<{name}>")
+            } else {
+                format!("[{name}]")
+            }
+        };
+        self.arguments
+            .iter()
+            .map(hint)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// Why a prompt or a resource of an extension cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// The text calls something that cannot be a prompt.
+    #[error("{0}")]
+    Name(String),
+    /// The prompt cannot be expanded.
+    #[error("cannot use `/{name}`: {reason}")]
+    Prompt {
+        /// The command's name, without the slash.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The resource cannot be read.
+    #[error("cannot read `@{resource}`: {reason}")]
+    Resource {
+        /// The resource, as it is mentioned.
+        resource: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// An extension whose prompts can be called and whose resources can be mentioned.
+#[async_trait(?Send)]
+pub trait PromptSource {
+    /// Lists the known prompts. It starts nothing.
+    fn prompts(&self) -> Vec<OfferedPrompt>;
+
+    /// Lists the known resources as prompts mention them. It starts nothing.
+    fn resources(&self) -> Vec<String>;
+
+    /// Returns true if `text` calls one of this source's prompts.
+    fn is_call(&self, text: &str) -> bool;
+
+    /// Returns the content of the prompt that `text` calls.
+    async fn expand(&self, text: &str) -> Result<String, PromptError>;
+
+    /// Returns true if `text` mentions resources of this source.
+    fn is_mentioned(&self, text: &str) -> bool;
+
+    /// Returns `text`, followed by the resources that it mentions.
+    async fn attach(&self, text: &str) -> Result<String, PromptError>;
+
+    /// Ends every server that was started.
+    async fn close(&self);
+}
+
+/// The prompt sources of all extensions.
+pub struct PromptSources(Vec<Box<dyn PromptSource>>);
+
+impl PromptSources {
+    /// Collects the sources of this project and its user from `extensions`. It starts nothing.
+    pub fn open(
+        extensions: &[Arc<dyn Extension>],
+        places: &Places,
+        config: &Config,
+        project: &Project,
+    ) -> Result<Self, SetupError> {
+        let mut sources = Vec::new();
+        for extension in extensions {
+            sources.extend(extension.prompt_source(places, config, project)?);
+        }
+        Ok(Self(sources))
+    }
+
+    /// Lists the prompts that can be called.
+    pub fn prompts(&self) -> Vec<OfferedPrompt> {
+        self.0.iter().flat_map(|source| source.prompts()).collect()
+    }
+
+    /// Lists the resources that can be mentioned.
+    pub fn resources(&self) -> Vec<String> {
+        self.0
+            .iter()
+            .flat_map(|source| source.resources())
+            .collect()
+    }
+
+    /// Returns true if `text` calls a prompt of any source.
+    pub fn are_called(&self, text: &str) -> bool {
+        self.0.iter().any(|source| source.is_call(text))
+    }
+
+    /// Returns the content of the prompt that `text` calls, or `text` itself if it calls none.
+    pub async fn expand(&self, text: &str) -> Result<String, PromptError> {
+        match self.0.iter().find(|source| source.is_call(text)) {
+            Some(source) => source.expand(text).await,
+            None => Ok(text.to_owned()),
+        }
+    }
+
+    /// Returns true if `text` mentions resources of any source.
+    pub fn are_mentioned(&self, text: &str) -> bool {
+        self.0.iter().any(|source| source.is_mentioned(text))
+    }
+
+    /// Returns `text`, followed by all resources that it mentions.
+    pub async fn attach(&self, mut text: String) -> Result<String, PromptError> {
+        for source in &self.0 {
+            if source.is_mentioned(&text) {
+                text = source.attach(&text).await?;
+            }
+        }
+        Ok(text)
+    }
+
+    /// Ends every server that was started.
+    pub async fn close(&self) {
+        for source in &self.0 {
+            source.close().await;
+        }
+    }
+}

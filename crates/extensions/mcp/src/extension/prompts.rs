@@ -1,0 +1,192 @@
+//! Prompts of servers as commands: `/mcp__server__prompt ARGUMENTS`.
+
+use haft_agent::{OfferedArgument, OfferedPrompt, PromptError, words};
+use haft_text::NameRule;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::{PREFIX, split_tool_name};
+use crate::error::McpError;
+use crate::listing::{PromptArgument, PromptInfo};
+use crate::servers::Servers;
+
+/// Why a prompt of a server cannot be expanded.
+#[derive(Debug, thiserror::Error)]
+enum ExpandError {
+    #[error("the MCP server `{server}` has no such prompt; it has none")]
+    NoPrompts { server: String },
+    #[error("the MCP server `{server}` has no such prompt; it has {known}")]
+    UnknownPrompt { server: String, known: String },
+    #[error("`{argument}` is missing; write `/{name} {hint}`")]
+    MissingArgument {
+        argument: String,
+        name: String,
+        hint: String,
+    },
+    #[error("the server answered without text")]
+    Empty,
+    #[error(transparent)]
+    Server(#[from] McpError),
+}
+
+/// Lists the prompts of all servers whose listings are known. It starts nothing.
+pub(super) fn list(servers: &Servers) -> Vec<OfferedPrompt> {
+    let of_server = |name: &str| {
+        let listing = servers.known(name).unwrap_or_default();
+        listing
+            .prompts
+            .iter()
+            .map(|prompt| offered(name, prompt))
+            .collect::<Vec<_>>()
+    };
+    servers
+        .iter()
+        .flat_map(|server| of_server(&server.name))
+        .collect()
+}
+
+fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
+    let argument = |argument: &PromptArgument| OfferedArgument {
+        name: argument.name.clone(),
+        description: argument.description.clone(),
+        required: argument.required,
+    };
+    OfferedPrompt {
+        name: format!("{PREFIX}{server}__{}", command_part(&prompt.name)),
+        server: server.to_owned(),
+        description: prompt.description.clone(),
+        arguments: prompt.arguments.iter().map(argument).collect(),
+    }
+}
+
+/// Fetches the prompt that `text` calls, such as `/mcp__server__prompt ARGUMENTS`. It starts the
+/// server.
+pub(super) async fn expand(servers: &Servers, text: &str) -> Result<String, PromptError> {
+    let called = text.trim_start_matches('/');
+    let (name, given) = called
+        .split_once(char::is_whitespace)
+        .unwrap_or((called, ""));
+    let (server, prompt) =
+        split_tool_name(name).map_err(|error| PromptError::Name(error.to_string()))?;
+    fetch(servers, server, prompt, name, given)
+        .await
+        .map_err(|error| PromptError::Prompt {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        })
+}
+
+async fn fetch(
+    servers: &Servers,
+    server: &str,
+    prompt: &str,
+    name: &str,
+    given: &str,
+) -> Result<String, ExpandError> {
+    let cancel = CancellationToken::new();
+    let listing = servers.listing(server, &cancel).await?;
+    let Some(found) = listing
+        .prompts
+        .iter()
+        .find(|one| command_part(&one.name) == prompt)
+    else {
+        let names: Vec<_> = listing
+            .prompts
+            .iter()
+            .map(|one| format!("/{}", offered(server, one).name))
+            .collect();
+        let server = server.to_owned();
+        return Err(if names.is_empty() {
+            ExpandError::NoPrompts { server }
+        } else {
+            let known = names.join(", ");
+            ExpandError::UnknownPrompt { server, known }
+        });
+    };
+    let arguments = fill_arguments(&found.arguments, given).map_err(|argument| {
+        ExpandError::MissingArgument {
+            argument,
+            name: name.to_owned(),
+            hint: offered(server, found).argument_hint(),
+        }
+    })?;
+    let answer = servers
+        .prompt(server, &found.name, arguments, &cancel)
+        .await?;
+    let text = answer.text();
+    if text.trim().is_empty() {
+        return Err(ExpandError::Empty);
+    }
+    Ok(haft_text::sanitise(&text).into_owned())
+}
+
+/// Assigns the words of `given` to the arguments in order. The last argument takes the rest. The
+/// error is the name of the first missing argument.
+fn fill_arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, Value>, String> {
+    let mut words = words(given.trim());
+    if let Some(last) = wanted.len().checked_sub(1)
+        && words.len() > wanted.len()
+    {
+        let rest = words.split_off(last);
+        words.push(rest.join(" "));
+    }
+    let mut filled = Map::new();
+    let mut words = words.into_iter();
+    for argument in wanted {
+        match words.next() {
+            Some(word) => {
+                filled.insert(argument.name.clone(), word.into());
+            }
+            None if argument.required => return Err(argument.name.clone()),
+            None => {}
+        }
+    }
+    Ok(filled)
+}
+
+/// Replaces the characters of a prompt's name that a command's name cannot have.
+fn command_part(name: &str) -> String {
+    name.chars()
+        .map(|one| {
+            if NameRule::Command.allows_char(one) {
+                one
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wanted(names: &[(&str, bool)]) -> Vec<PromptArgument> {
+        let one = |(name, required): &(&str, bool)| PromptArgument {
+            name: (*name).to_owned(),
+            description: String::new(),
+            required: *required,
+        };
+        names.iter().map(one).collect()
+    }
+
+    #[test]
+    fn words_go_to_arguments_in_order_and_the_rest_to_the_last() {
+        let two = wanted(&[("a", true), ("b", false)]);
+        for (given, filled) in [
+            ("x", json!({"a": "x"})),
+            ("'x y' z", json!({"a": "x y", "b": "z"})),
+            ("x y z", json!({"a": "x", "b": "y z"})),
+        ] {
+            assert_eq!(
+                fill_arguments(&two, given).map(Value::Object),
+                Ok(filled),
+                "{given}"
+            );
+        }
+        assert_eq!(fill_arguments(&two, " "), Err("a".to_owned()));
+        assert_eq!(fill_arguments(&[], "x y"), Ok(Map::new()));
+    }
+}

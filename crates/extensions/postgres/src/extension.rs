@@ -1,0 +1,52 @@
+//! The PostgreSQL extension: connects to the server that `store.url` names.
+
+use std::sync::Arc;
+
+use haft_agent::{Extension, HostEnvironment, Project};
+use haft_store::{Store, StoreConfig, StoreError};
+use haft_types::Clock;
+
+use crate::names::ProjectName;
+use crate::queue::TaskLease;
+use crate::{PostgresStore, shared_name};
+
+/// Connects to the server that `store.url` names.
+pub struct PostgresExtension {
+    lease: Option<TaskLease>,
+}
+
+impl PostgresExtension {
+    /// Creates the extension. With a lease, everything is written in the name of that run of a
+    /// task.
+    pub fn new(lease: Option<TaskLease>) -> Self {
+        Self { lease }
+    }
+}
+
+impl Extension for PostgresExtension {
+    fn connect_store(
+        &self,
+        url: &str,
+        config: &StoreConfig,
+        environment: &HostEnvironment,
+        clock: Arc<dyn Clock>,
+    ) -> Option<Result<Arc<dyn Store>, StoreError>> {
+        let connected = PostgresStore::connect_for(url, config, clock, self.lease);
+        // The clone that a task works in is not a project with conversations of its own.
+        let name = if self.lease.is_none() {
+            project_name(environment)
+        } else {
+            None
+        };
+        Some(connected.map(|server| Arc::new(server.with_name(name)) as _))
+    }
+}
+
+/// Returns the names of the project around the current folder.
+fn project_name(environment: &HostEnvironment) -> Option<ProjectName> {
+    let project = Project::find(environment, None).ok()?;
+    Some(ProjectName {
+        here: project.namespace(),
+        shared: shared_name::project_name(&project.root),
+    })
+}

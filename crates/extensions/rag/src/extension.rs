@@ -1,0 +1,256 @@
+//! The RAG extension of a session: the user's collections. A project adds none.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_agent::config::{Config, ModelRole, Section};
+use haft_agent::{
+    ConfigError, Contribution, Extension, ExtensionContext, HostEnvironment, KeyError, Notice,
+    Places, SetupError,
+};
+use haft_tool::Tool;
+use haft_types::Api;
+
+use crate::collection::{Collection, CollectionKind};
+use crate::config::{CollectionConfig, CollectionConfigError, CollectionSource};
+use crate::local::Local;
+use crate::remote::{Remote, RemoteError};
+use crate::tool::use_rag_tool;
+
+/// The section of the configuration, and the code of its notices.
+const NAME: &str = "rag";
+
+/// The notice of a run with a cost limit, where an embedding model is configured.
+const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
+
+/// Gives a session the tool that queries the collections.
+pub struct RagExtension;
+
+impl Extension for RagExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<BTreeMap<String, CollectionConfig>>(NAME)]
+    }
+
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let configured = if context.money_limited {
+            ConfiguredCollections::without_vectors(context.places, context.config)
+        } else {
+            ConfiguredCollections::load(context.places, context.config)
+        };
+        Contribution {
+            tools: configured.tool().into_iter().collect(),
+            notices: configured.notices().collect(),
+            secrets: configured.keys,
+            ..Contribution::default()
+        }
+    }
+
+    fn described_tools(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+        vec![Arc::new(use_rag_tool(Vec::new()))]
+    }
+}
+
+/// Why a configured collection, or the embedding model, cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum CollectionSetupError {
+    #[error(
+        "collections are searched by keywords only, because the embedding model `{name}` cannot be used: {reason}"
+    )]
+    Embedding { name: String, reason: Box<Self> },
+    #[error("its provider has no `/embeddings`; use one with `api = \"openai-chat\"`")]
+    NoEmbeddings,
+    #[error(
+        "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
+    )]
+    NoKey { name: String, variable: String },
+    #[error(transparent)]
+    Section(#[from] ConfigError),
+    #[error(transparent)]
+    Collection(#[from] CollectionConfigError),
+    #[error(transparent)]
+    Model(#[from] SetupError),
+    #[error(transparent)]
+    ModelKey(#[from] KeyError),
+    #[error(transparent)]
+    Url(#[from] url::ParseError),
+    #[error(transparent)]
+    Server(#[from] RemoteError),
+}
+
+/// The collections of the configuration.
+#[derive(Default)]
+pub struct ConfiguredCollections {
+    /// The collections that can be queried, in order of their names.
+    pub collections: Vec<Collection>,
+    /// The problems of the other collections and of the embedding model.
+    pub problems: Vec<String>,
+    /// Keys of servers, which must not be shown or stored.
+    keys: Vec<String>,
+    /// Makes vectors for collections over folders.
+    embedder: Option<Arc<Remote>>,
+    /// Notices that are no failures.
+    remarks: Vec<String>,
+}
+
+impl ConfiguredCollections {
+    /// Loads the configured collections, with the embedding model if one is configured.
+    pub fn load(places: &Places, config: &Config) -> Self {
+        let mut loaded = Self::default();
+        if let Some(name) = config.model_roles.own(ModelRole::Embedding).first() {
+            match loaded.embedder(places, config, name) {
+                Ok(embedder) => loaded.embedder = Some(Arc::new(embedder)),
+                Err(reason) => {
+                    let problem = CollectionSetupError::Embedding {
+                        name: name.clone(),
+                        reason: Box::new(reason),
+                    };
+                    loaded.problems.push(problem.to_string());
+                }
+            }
+        }
+        loaded.with_sections(places, config)
+    }
+
+    /// Like [`Self::load`], but without the embedding model: for a run with a cost limit, because
+    /// the cost of vectors is not counted.
+    fn without_vectors(places: &Places, config: &Config) -> Self {
+        let mut loaded = Self::default();
+        if !config.model_roles.own(ModelRole::Embedding).is_empty() {
+            loaded.remarks.push(VECTORS_NOT_COUNTED.to_owned());
+        }
+        loaded.with_sections(places, config)
+    }
+
+    /// Returns the provider of the embedding model `name` as the server that makes vectors.
+    fn embedder(
+        &mut self,
+        places: &Places,
+        config: &Config,
+        name: &str,
+    ) -> Result<Remote, CollectionSetupError> {
+        let declared = haft_agent::declared_model(&places.environment, config, name)?;
+        match declared.provider.api {
+            Api::OpenaiChat | Api::OpenaiResponses => {}
+            Api::Anthropic | Api::Gemini => return Err(CollectionSetupError::NoEmbeddings),
+        }
+        let key = haft_agent::key_of(
+            &places.environment,
+            &declared.spec.provider,
+            &declared.provider,
+        )?;
+        let key = key.map(|key| key.expose().to_owned());
+        self.keys.extend(key.clone());
+        let remote = Remote::new(
+            declared.provider.base_url.parse()?,
+            declared.spec.name.clone(),
+            key,
+        )?;
+        let remote = remote.priced(declared.spec.full_name(), declared.spec.price);
+        let proxy = declared
+            .provider
+            .proxy
+            .as_deref()
+            .filter(|proxy| !proxy.is_empty());
+        Ok(match proxy {
+            Some(proxy) => remote.through(proxy, declared.provider.no_proxy.as_deref())?,
+            None => remote,
+        })
+    }
+
+    fn with_sections(mut self, places: &Places, config: &Config) -> Self {
+        let sections: BTreeMap<String, CollectionConfig> =
+            config.section(NAME).unwrap_or_else(|error: ConfigError| {
+                self.problems.push(error.to_string());
+                BTreeMap::new()
+            });
+        for (name, section) in sections {
+            match self.collection(places, &name, &section) {
+                Ok(collection) => self.collections.push(collection),
+                Err(error) => self.problems.push(error.to_string()),
+            }
+        }
+        self
+    }
+
+    fn collection(
+        &mut self,
+        places: &Places,
+        name: &str,
+        section: &CollectionConfig,
+    ) -> Result<Collection, CollectionSetupError> {
+        let home = places.environment.home();
+        let kind = match section.source(name, home.as_deref())? {
+            CollectionSource::Folders(folders) => {
+                let local = local_collection(places, name, folders);
+                let embedder = self.embedder.clone();
+                CollectionKind::Local(Arc::new(match embedder {
+                    Some(embedder) => local.with_embedder(embedder),
+                    None => local,
+                }))
+            }
+            CollectionSource::Url(url) => {
+                let key = section
+                    .api_key_env
+                    .as_deref()
+                    .map(|variable| key(&places.environment, name, variable))
+                    .transpose()?;
+                self.keys.extend(key.clone());
+                let model = section.model.clone().unwrap_or_else(|| name.to_owned());
+                let [http, https, except] = haft_agent::proxies(&places.environment);
+                let proxy = if url.scheme() == "https" { https } else { http };
+                let remote = Remote::new(url, model, key)?;
+                let remote = match proxy {
+                    Some(proxy) => remote.through(&proxy, except.as_deref())?,
+                    None => remote,
+                };
+                CollectionKind::Remote(Arc::new(remote))
+            }
+        };
+        Ok(Collection {
+            name: name.to_owned(),
+            description: section.description.clone(),
+            kind,
+        })
+    }
+
+    /// Creates the tool that queries the collections, if there are any.
+    fn tool(&self) -> Option<Arc<dyn Tool>> {
+        (!self.collections.is_empty())
+            .then(|| Arc::new(use_rag_tool(self.collections.clone())) as _)
+    }
+
+    /// Returns a notice for each problem and each remark.
+    fn notices(&self) -> impl Iterator<Item = Notice> {
+        let notice = |failed| {
+            move |message: &String| Notice {
+                code: NAME,
+                message: message.clone(),
+                failed,
+            }
+        };
+        self.problems
+            .iter()
+            .map(notice(true))
+            .chain(self.remarks.iter().map(notice(false)))
+    }
+}
+
+/// Returns the collection over `folders`, with its index among haft's own files.
+pub fn local_collection(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
+    let index = format!("{}.db", haft_types::file_name(name));
+    Local::new(folders, places.rag().join(index))
+}
+
+fn key(
+    environment: &HostEnvironment,
+    name: &str,
+    variable: &str,
+) -> Result<String, CollectionSetupError> {
+    environment
+        .word(variable)
+        .ok_or_else(|| CollectionSetupError::NoKey {
+            name: name.to_owned(),
+            variable: variable.to_owned(),
+        })
+}

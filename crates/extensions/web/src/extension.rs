@@ -1,0 +1,122 @@
+//! The web extension of a session: the two tools, as `[web]` configures them.
+
+use std::sync::Arc;
+
+use haft_agent::config::Section;
+use haft_agent::{ConfigError, Contribution, Extension, ExtensionContext, HostEnvironment, Notice};
+use haft_sandbox::Supervisor;
+use haft_tool::{DocumentReader, Tool};
+
+use crate::config::{SearchService, WebConfig};
+use crate::fetch::{Fetcher, WebError};
+use crate::proxy::WebProxies;
+use crate::search::{Searcher, SearcherError};
+use crate::web_crawl::web_crawl;
+use crate::web_search::web_search;
+
+/// The section of the configuration, and the code of its notices.
+const NAME: &str = "web";
+
+/// Creates the reader of documents that are linked on pages; `None` if the build has none.
+pub type DocumentReaderFactory = fn(&Arc<Supervisor>) -> Option<Arc<dyn DocumentReader>>;
+
+/// Gives a session the tools that `[web]` switches on.
+pub struct WebExtension {
+    document_reader: DocumentReaderFactory,
+}
+
+impl WebExtension {
+    /// Creates the extension. `document_reader` is called only if pages can be read.
+    pub fn new(document_reader: DocumentReaderFactory) -> Self {
+        Self { document_reader }
+    }
+
+    fn add_tools(
+        &self,
+        contribution: &mut Contribution,
+        context: &ExtensionContext<'_>,
+    ) -> Result<(), WebSetupError> {
+        let config: WebConfig = context.config.section(NAME)?;
+        let environment = &context.places.environment;
+        let [http, https, except] = haft_agent::proxies(environment);
+        let proxies = WebProxies {
+            http,
+            https,
+            except,
+        };
+        if config.crawl {
+            let mut fetcher = Fetcher::new(&config.allow_private)?.through(proxies.clone());
+            if let Some(documents) = (self.document_reader)(context.supervisor) {
+                fetcher = fetcher.with_documents(documents);
+            }
+            contribution.tools.push(Arc::new(web_crawl(fetcher)));
+        }
+        if let Some(service) = config.search {
+            let key = config
+                .api_key_env
+                .as_deref()
+                .map(|variable| search_key(environment, variable))
+                .transpose()?;
+            contribution.secrets.extend(key.clone());
+            let searcher = Searcher::new(service, config.search_url.as_deref(), key, &proxies)?;
+            contribution.tools.push(Arc::new(web_search(searcher)));
+        }
+        Ok(())
+    }
+}
+
+impl Extension for WebExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<WebConfig>(NAME)]
+    }
+
+    /// A mistake in the section costs the tool, not the session.
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let mut contribution = Contribution::default();
+        if let Err(error) = self.add_tools(&mut contribution, context) {
+            contribution.notices.push(Notice {
+                code: NAME,
+                message: error.to_string(),
+                failed: true,
+            });
+        }
+        contribution
+    }
+
+    fn described_tools(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+        let crawl = Fetcher::new(&[])
+            .ok()
+            .map(|fetcher| Arc::new(web_crawl(fetcher)) as Arc<dyn Tool>);
+        let searcher = Searcher::new(
+            SearchService::Brave,
+            None,
+            Some(String::from("-")),
+            &WebProxies::default(),
+        );
+        let search = searcher
+            .ok()
+            .map(|searcher| Arc::new(web_search(searcher)) as Arc<dyn Tool>);
+        crawl.into_iter().chain(search).collect()
+    }
+}
+
+/// Why the tools that `[web]` switches on cannot be offered.
+#[derive(Debug, thiserror::Error)]
+enum WebSetupError {
+    #[error(
+        "no key for the search service: the environment variable `{0}` is not set; export it, or change `web.api_key_env`"
+    )]
+    NoKey(String),
+    #[error(transparent)]
+    Section(#[from] ConfigError),
+    #[error(transparent)]
+    Fetcher(#[from] WebError),
+    #[error(transparent)]
+    Searcher(#[from] SearcherError),
+}
+
+fn search_key(environment: &HostEnvironment, variable: &str) -> Result<String, WebSetupError> {
+    environment
+        .word(variable)
+        .ok_or_else(|| WebSetupError::NoKey(variable.to_owned()))
+}

@@ -1,0 +1,208 @@
+//! Selects a workflow and its inputs for a run. Everything that could keep a step from starting is
+//! found before the first step starts.
+
+use std::collections::BTreeMap;
+
+use haft_agent::config::Config;
+use haft_agent::{Places, Project, SetupError, declared_model, knowledge};
+use haft_project::agents::{self, AgentDefinition};
+use haft_project::{FileProblem, KnowledgePaths, NamedItems};
+
+use crate::workflow::{Workflow, load};
+
+/// Why a workflow cannot be run in a project.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectError {
+    /// No workflow has this name.
+    #[error("there is no workflow `{name}`; there are: {known}")]
+    Unknown {
+        /// The given name.
+        name: String,
+        /// The names of the workflows, as text.
+        known: String,
+    },
+    /// No workflow outside the project has this name, and the project is not trusted.
+    #[error(
+        "there is no workflow `{name}`; there are: {known}; `{project}` is not trusted, so nothing in it is used (`haft trust`)"
+    )]
+    Untrusted {
+        /// The given name.
+        name: String,
+        /// The names of the workflows, as text.
+        known: String,
+        /// The root of the project.
+        project: String,
+    },
+    /// The workflow's file is wrong.
+    #[error("the workflow `{name}` cannot be run; nothing was started")]
+    Invalid {
+        /// The workflow.
+        name: String,
+        /// The problems, with file and line.
+        problems: Vec<String>,
+    },
+    /// The model of a step cannot be used.
+    #[error("the step `{step}` cannot be run: {reason}; nothing was started")]
+    Step {
+        /// The step.
+        step: String,
+        /// The reason.
+        reason: Box<StepModelError>,
+    },
+    /// The project's knowledge cannot be read.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+}
+
+/// Why a step has no usable model.
+#[derive(Debug, thiserror::Error)]
+pub enum StepModelError {
+    /// Neither the step, its agent, the command line nor the configuration names a model.
+    #[error("no model is chosen; use `-m provider/model`, or set `model` in config.toml")]
+    NoModel,
+    /// The named model is unknown.
+    #[error(transparent)]
+    Model(#[from] SetupError),
+}
+
+/// Why the inputs of a run don't fit its workflow.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkflowInputError {
+    /// The workflow has no such input.
+    #[error("`{workflow}` has no input `{name}`; there are: {known}")]
+    Unknown {
+        /// The workflow.
+        workflow: String,
+        /// The given name.
+        name: String,
+        /// The names of the inputs, as text.
+        known: String,
+    },
+    /// An input without a default was not given.
+    #[error("`{workflow}` needs `--input {name}=VALUE`")]
+    Missing {
+        /// The workflow.
+        workflow: String,
+        /// The name of the input.
+        name: String,
+    },
+}
+
+/// Finds the workflow `name`, with the agents that its steps may name. `model` is the model of the
+/// steps that name none, nor have an agent that does.
+pub fn select(
+    places: &Places,
+    config: &Config,
+    project: &Project,
+    name: &str,
+    model: Option<&str>,
+) -> Result<(Workflow, NamedItems<AgentDefinition>), SelectError> {
+    let (paths, _) = knowledge(places, project)?;
+    let (workflow, agents) = find(&paths, name)?;
+    check_models(&workflow, &agents, model, places, config)?;
+    Ok((workflow, agents))
+}
+
+fn find(
+    paths: &KnowledgePaths,
+    name: &str,
+) -> Result<(Workflow, NamedItems<AgentDefinition>), SelectError> {
+    let mut problems = Vec::new();
+    let found = load(paths, &mut problems);
+    let Some(workflow) = found.get(name) else {
+        problems.retain(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
+        if !problems.is_empty() {
+            return Err(invalid(paths, name, &problems));
+        }
+        let name = name.to_owned();
+        let known = listed(found.items.iter().map(|workflow| workflow.name.as_str()));
+        return Err(if paths.trusted {
+            SelectError::Unknown { name, known }
+        } else {
+            let project = paths.root.display().to_string();
+            SelectError::Untrusted {
+                name,
+                known,
+                project,
+            }
+        });
+    };
+    let agents = agents::load(paths, &mut Vec::new());
+    let wrong = workflow.wrong_agents(&agents);
+    if !wrong.is_empty() {
+        return Err(invalid(paths, name, &wrong));
+    }
+    Ok((workflow.clone(), agents))
+}
+
+fn check_models(
+    workflow: &Workflow,
+    agents: &NamedItems<AgentDefinition>,
+    model: Option<&str>,
+    places: &Places,
+    config: &Config,
+) -> Result<(), SelectError> {
+    for step in &workflow.steps {
+        let named = step
+            .model(agents, model)
+            .or_else(|| haft_agent::configured_model(config));
+        let known = match named {
+            Some(name) => declared_model(&places.environment, config, &name)
+                .map(drop)
+                .map_err(StepModelError::from),
+            None => Err(StepModelError::NoModel),
+        };
+        known.map_err(|reason| SelectError::Step {
+            step: step.name.clone(),
+            reason: Box::new(reason),
+        })?;
+    }
+    Ok(())
+}
+
+fn invalid(paths: &KnowledgePaths, name: &str, problems: &[FileProblem]) -> SelectError {
+    let shown = |problem: &FileProblem| {
+        let line = problem
+            .line
+            .map_or_else(String::new, |line| format!(", line {line}"));
+        format!("{}{line}: {}", paths.shown(&problem.path), problem.what)
+    };
+    SelectError::Invalid {
+        name: name.to_owned(),
+        problems: problems.iter().map(shown).collect(),
+    }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+impl Workflow {
+    /// Returns the value of every input: the given one, or else the default of the file.
+    pub fn fill_inputs(
+        &self,
+        given: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, WorkflowInputError> {
+        if let Some(name) = given.keys().find(|name| !self.inputs.contains_key(*name)) {
+            return Err(WorkflowInputError::Unknown {
+                workflow: self.name.clone(),
+                name: name.clone(),
+                known: listed(self.inputs.keys().map(String::as_str)),
+            });
+        }
+        let value = |(name, default): (&String, &Option<String>)| {
+            let value = given.get(name).or(default.as_ref());
+            let value = value.ok_or_else(|| WorkflowInputError::Missing {
+                workflow: self.name.clone(),
+                name: name.clone(),
+            })?;
+            Ok((name.clone(), value.clone()))
+        };
+        self.inputs.iter().map(value).collect()
+    }
+}

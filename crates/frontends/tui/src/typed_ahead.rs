@@ -1,0 +1,24 @@
+//! Input typed before a question was on the screen must not answer a question about safety.
+
+use std::os::fd::AsFd;
+
+use rustix::termios::{QueueSelector, isatty, tcflush};
+
+use crate::READING;
+
+/// Waits until the user could have read what was just shown, then discards the input typed until
+/// then. Call it before the prompt that asks for the answer.
+pub fn discard_typed_ahead(terminal: impl AsFd) {
+    if isatty(&terminal) {
+        std::thread::sleep(READING);
+    }
+    forget_typed_ahead(terminal);
+}
+
+/// Discards the input typed so far, without waiting.
+pub fn forget_typed_ahead(terminal: impl AsFd) {
+    if isatty(&terminal) {
+        // Pending input would be read as the answer. A terminal that cannot discard it was closed.
+        let _ = tcflush(terminal, QueueSelector::IFlush);
+    }
+}

@@ -1,0 +1,18 @@
+//! Declares the `[worker]` section of the configuration.
+
+use haft_agent::Extension;
+use haft_agent::config::Section;
+
+use crate::config::WorkerConfig;
+
+/// The name of the section.
+pub const SECTION: &str = "worker";
+
+/// Declares the `[worker]` section. Sessions get nothing from it.
+pub struct WorkerExtension;
+
+impl Extension for WorkerExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<WorkerConfig>(SECTION)]
+    }
+}
