@@ -145,7 +145,7 @@ impl Cli {
             arg.hide(!shown)
         });
         let command = with_id_names(command, "haft");
-        let template = reference::help_template(&command);
+        let template = reference::help_template(&command, |_| None);
         command.help_template(template)
     }
 
@@ -220,6 +220,7 @@ impl Cli {
         let matches = definition
             .try_get_matches_from_mut(&args)
             .map_err(|error| {
+                let error = usage::translated_help(error, &args);
                 if let Some(advice) =
                     foreign_flags::advice(definition, args.get(1..).unwrap_or_default(), &error)
                 {
@@ -317,7 +318,7 @@ impl Cli {
         match settled {
             LoneWord::Prompt => crate::interactive::run(&self.run, style),
             LoneWord::Command(name) if name == "help" => {
-                usage::print_help(Self::definition())?;
+                usage::print_help()?;
                 Ok(ProcessExit::Completed)
             }
             LoneWord::Command(name) => {

@@ -23,6 +23,7 @@
 mod language;
 mod phrases;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
 use std::sync::OnceLock;
@@ -47,7 +48,7 @@ pub struct MessageFile {
 #[derive(Debug)]
 struct TranslatedFile {
     source: &'static str,
-    messages: OnceLock<HashMap<&'static str, ParsedMessage>>,
+    messages: OnceLock<HashMap<Cow<'static, str>, ParsedMessage>>,
 }
 
 /// What is put in place of `$name` in a message.
@@ -60,6 +61,16 @@ struct ParsedMessage {
     plain: String,
     /// The arguments a plural is chosen by.
     numbers: Vec<&'static str>,
+}
+
+impl ParsedMessage {
+    fn new(pattern: Pattern<&'static str>) -> Self {
+        Self {
+            plain: filled(&pattern, &[], &[]),
+            numbers: numbers(&pattern),
+            pattern,
+        }
+    }
 }
 
 impl MessageFile {
@@ -93,18 +104,21 @@ impl TranslatedFile {
         let parsed = || {
             // What is not a message is found by the tests of the crate the file belongs to.
             let file = parser::parse_runtime(self.source).unwrap_or_else(|(file, _)| file);
-            let messages = file.body.into_iter().filter_map(|entry| match entry {
-                Entry::Message(message) => Some((message.id.name, message.value?)),
-                _ => None,
-            });
-            let message = |pattern| ParsedMessage {
-                plain: filled(&pattern, &[], &[]),
-                numbers: numbers(&pattern),
-                pattern,
-            };
+            let mut messages = HashMap::new();
+            for entry in file.body {
+                let Entry::Message(message) = entry else {
+                    continue;
+                };
+                let key = message.id.name;
+                if let Some(pattern) = message.value {
+                    messages.insert(key.into(), ParsedMessage::new(pattern));
+                }
+                for attribute in message.attributes {
+                    let key = format!("{key}.{}", attribute.id.name);
+                    messages.insert(key.into(), ParsedMessage::new(attribute.value));
+                }
+            }
             messages
-                .map(|(key, pattern)| (key, message(pattern)))
-                .collect()
         };
         self.messages.get_or_init(parsed).get(key)
     }
@@ -113,6 +127,17 @@ impl TranslatedFile {
 /// The message of this key, which takes no arguments; the key itself if there is none.
 pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'static str {
     find(files, key).map_or(key, |(message, _)| &message.plain)
+}
+
+/// Returns the message of a key in a language, if it exists. Unlike [`plain_message`], it takes keys
+/// that are computed at run time. `key.name` is the attribute `name` of a message.
+pub fn optional_message(
+    file: &'static MessageFile,
+    language: Language,
+    key: &str,
+) -> Option<&'static str> {
+    file.get(language, key)
+        .map(|message| message.plain.as_str())
 }
 
 /// The message of this key with its arguments; the key itself if there is none.
@@ -275,6 +300,35 @@ mod tests {
             "",
         ),
     ];
+
+    #[test]
+    fn attributes_have_the_key_of_their_message() {
+        static HELP: MessageFile = MessageFile::new(
+            "help",
+            "help-run = Runs a task.\n    .model =\n        The model.\n\n        As `provider/model`.\nhelp-bare =\n    .x = X\n",
+            "",
+        );
+        assert_eq!(
+            optional_message(&HELP, Language::English, "help-run"),
+            Some("Runs a task.")
+        );
+        assert_eq!(
+            optional_message(&HELP, Language::English, "help-run.model"),
+            Some("The model.\n\nAs `provider/model`.")
+        );
+        assert_eq!(
+            optional_message(&HELP, Language::English, "help-bare.x"),
+            Some("X")
+        );
+        assert_eq!(
+            optional_message(&HELP, Language::English, "help-bare"),
+            None
+        );
+        assert_eq!(
+            optional_message(&HELP, Language::English, "help-run.agent"),
+            None
+        );
+    }
 
     #[test]
     fn a_message_takes_its_arguments_by_name() {

@@ -1,111 +1,153 @@
-//! English sentences by their form, and what they are in Chinese: for what others word (the parser
-//! of the command line, errors of libraries), which has no key.
+//! Translates texts that are worded elsewhere, such as errors of libraries and of the command line
+//! parser, and therefore arrive without a key.
 //!
-//! Of two lines one is English and the other, indented, Chinese. `{}` stands for anything; `{1}` is
-//! the first of these as it is, `{1?}` translated where that is possible, `{1!}` translated. A
-//! period at the end may be there or not. Several sentences behind each other, as the reasons of a
-//! verdict are, are each translated; what is not known stays as it is, so that nothing is left out.
+//! A Fluent file has these texts in English, by key. A text is compared with the English messages;
+//! the message of the same key in the other language replaces it. `{ $a }` in the English message
+//! matches anything. In the translation, `{ $a }` inserts the matched text, `{ TRANSLATE($a) }`
+//! translates it if possible, and `{ TRANSLATED($a) }` makes the whole message match only if it can
+//! be translated. A final period may be present or not. If a text has several sentences, as the
+//! reasons of a verdict do, each is translated; unknown ones stay as they are, so that nothing is
+//! lost.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::{Language, spoken};
+use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement};
+use fluent_syntax::parser;
 
-/// Sentences and their translations.
+use crate::{Language, MessageFile, spoken};
+
+/// English texts and their translations.
 #[derive(Debug)]
 pub struct Phrases {
-    whole: HashMap<&'static str, &'static str>,
-    /// Those with something in them: the most particular first, and last those that begin with
-    /// anything.
-    forms: Vec<(&'static str, &'static str)>,
+    /// Texts without variables, with their translations.
+    whole: HashMap<String, String>,
+    /// Texts with variables. The ones with the most literal text come first, and the ones that
+    /// start with a variable last.
+    forms: Vec<Form>,
+}
+
+/// An English text with variables and its translation.
+#[derive(Debug)]
+struct Form {
+    /// The literal text before, between, and after the variables.
+    literals: Vec<String>,
+    translation: Vec<Piece>,
+}
+
+/// A part of a translation.
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    /// The value of the variable with this index.
+    Value(usize, Nested),
+}
+
+/// What happens to a value before it is inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nested {
+    /// It is inserted as it is.
+    Verbatim,
+    /// It is translated if possible.
+    Translate,
+    /// The form does not match if the value can't be translated.
+    Translated,
 }
 
 impl Phrases {
-    /// Reads such files.
-    pub fn of(files: &[&'static str]) -> Self {
-        let lines = files
-            .iter()
-            .flat_map(|file| file.lines())
-            .filter(|line| !line.starts_with('#') && !line.is_empty());
-        let lines: Vec<_> = lines.collect();
-        let pairs = lines
-            .chunks_exact(2)
-            .filter_map(|pair| Some((*pair.first()?, pair.last()?.trim())));
-        let (mut forms, whole): (Vec<_>, Vec<_>) =
-            pairs.partition(|(english, _)| english.contains("{}"));
-        let order = |form: &str| {
-            (
-                form.starts_with("{}"),
-                std::cmp::Reverse(form.replace("{}", "").len()),
-            )
-        };
-        forms.sort_by_key(|(form, _)| order(form));
-        Self {
-            whole: whole.into_iter().collect(),
-            forms,
+    /// Reads the texts of a message file.
+    pub fn new(file: &MessageFile) -> Self {
+        let mut translations: HashMap<_, _> = messages(file.chinese.source).into_iter().collect();
+        let mut whole = HashMap::new();
+        let mut forms = Vec::new();
+        for (key, english) in messages(file.english.source) {
+            let Some(chinese) = translations.remove(key) else {
+                continue;
+            };
+            let (mut literals, variables) = split_at_variables(&english);
+            let translation = pieces(&chinese, &variables);
+            if variables.is_empty() {
+                let text = translation.into_iter().map(|piece| match piece {
+                    Piece::Text(text) => text,
+                    Piece::Value(..) => String::new(),
+                });
+                whole.insert(literals.swap_remove(0), text.collect());
+            } else {
+                forms.push(Form {
+                    literals,
+                    translation,
+                });
+            }
         }
+        forms.sort_by_key(|form| {
+            let starts_with_variable = form.literals.first().is_some_and(String::is_empty);
+            let length: usize = form.literals.iter().map(String::len).sum();
+            (starts_with_variable, Reverse(length))
+        });
+        Self { whole, forms }
     }
 
-    /// Every sentence with its translation.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.whole
-            .iter()
-            .map(|(english, chinese)| (*english, *chinese))
-            .chain(self.forms.iter().copied())
-    }
-
-    /// A text in Chinese: as a whole, or by the form it has.
+    /// Returns the translation of one text.
     pub fn said(&self, english: &str) -> Option<String> {
-        // Three of them say that there may be more.
+        // An ellipsis of three periods is part of the text.
         let stem = english
             .strip_suffix('.')
             .filter(|stem| !stem.ends_with('.'))
             .unwrap_or(english);
-        let whole = self.whole.get(stem).map(|text| (*text).to_owned());
         let by_form = || {
             self.forms
                 .iter()
-                .find_map(|(form, text)| self.filled(text, &values(form, stem)?))
+                .find_map(|form| self.filled(&form.translation, &form.values(stem)?))
         };
-        let end = if stem == english { "" } else { "。" };
         if english.is_empty() {
-            Some(String::new())
-        } else {
-            Some(whole.or_else(by_form)? + end)
+            return Some(String::new());
         }
+        let translation = self.whole.get(stem).cloned().or_else(by_form)?;
+        let end = if stem == english { "" } else { "。" };
+        Some(translation + end)
     }
 
-    /// The translation of a form with its values; nothing where one of them must be translated, and
-    /// is not.
-    fn filled(&self, template: &str, values: &[&str]) -> Option<String> {
-        let mut parts = template.split('{');
-        let mut text = parts.next()?.to_owned();
-        for part in parts {
-            let (slot, behind) = part.split_once('}')?;
-            let number: usize = slot.trim_end_matches(['!', '?']).parse().ok()?;
-            let value = values.get(number.checked_sub(1)?)?;
-            let value_text = value.trim_start();
-            // What stands inside may be a library's, too, whose phrases are read only then.
-            let nested = || {
-                if std::ptr::eq(self, &raw const *ERRORS) {
-                    None
-                } else {
-                    ERRORS.told(value_text)
+    /// Fills in a translation. Returns `None` if a value that must be translated can't be.
+    fn filled(&self, translation: &[Piece], values: &[&str]) -> Option<String> {
+        let mut text = String::new();
+        for piece in translation {
+            let (index, nested) = match piece {
+                Piece::Text(literal) => {
+                    text.push_str(literal);
+                    continue;
                 }
+                Piece::Value(index, nested) => (*index, *nested),
             };
-            let own = if slot.ends_with(['!', '?']) {
-                self.told(value_text).or_else(nested)
-            } else {
-                None
+            let value = *values.get(index)?;
+            let translated = match nested {
+                Nested::Verbatim => None,
+                Nested::Translate | Nested::Translated => self.translated_value(value),
             };
-            text += &own.or_else(|| (!slot.ends_with('!')).then(|| (*value).to_owned()))?;
-            text += behind;
+            match translated {
+                Some(translated) => text.push_str(&translated),
+                None if nested == Nested::Translated => return None,
+                None => text.push_str(value),
+            }
         }
         Some(text)
     }
 
-    /// A text in Chinese, be it several sentences; of these each as far as it is known.
+    /// Translates a value with these phrases or, if they don't know it, with those of libraries.
+    fn translated_value(&self, value: &str) -> Option<String> {
+        let value = value.trim_start();
+        self.told(value).or_else(|| {
+            if std::ptr::eq(self, &raw const *LIBRARY) {
+                None
+            } else {
+                LIBRARY.told(value)
+            }
+        })
+    }
+
+    /// Translates a text of one or more sentences, each as far as it is known. Returns `None` if
+    /// none is known.
     fn told(&self, english: &str) -> Option<String> {
         let parts: Vec<_> = apart(english).map(|part| (part, self.said(part))).collect();
         let known = parts.iter().filter(|(_, own)| own.is_some()).count();
@@ -125,10 +167,99 @@ impl Phrases {
     }
 }
 
-/// What stands between two sentences.
+impl Form {
+    /// Returns the value of each variable, or `None` if the text does not match.
+    fn values<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
+        let (first, rest_literals) = self.literals.split_first()?;
+        let (last, between) = rest_literals.split_last()?;
+        let mut rest = text.strip_prefix(first.as_str())?;
+        let mut values = Vec::with_capacity(rest_literals.len());
+        for literal in between {
+            let (value, behind) = rest.split_once(literal.as_str())?;
+            values.push(value);
+            rest = behind;
+        }
+        values.push(rest.strip_suffix(last.as_str())?);
+        Some(values)
+    }
+}
+
+/// Returns the messages of a Fluent file in order.
+fn messages(source: &'static str) -> Vec<(&'static str, Pattern<&'static str>)> {
+    let file = parser::parse_runtime(source).unwrap_or_else(|(file, _)| file);
+    let messages = file.body.into_iter().filter_map(|entry| match entry {
+        Entry::Message(message) => Some((message.id.name, message.value?)),
+        _ => None,
+    });
+    messages.collect()
+}
+
+/// Splits an English message into its literal texts and the names of the variables between them.
+fn split_at_variables(pattern: &Pattern<&'static str>) -> (Vec<String>, Vec<&'static str>) {
+    let mut literals = vec![String::new()];
+    let mut variables = Vec::new();
+    for element in &pattern.elements {
+        if let PatternElement::Placeable {
+            expression: Expression::Inline(InlineExpression::VariableReference { id }),
+        } = element
+        {
+            variables.push(id.name);
+            literals.push(String::new());
+        } else if let Some(literal) = literals.last_mut() {
+            literal.push_str(literal_text(element));
+        }
+    }
+    (literals, variables)
+}
+
+/// Returns the parts of a translation. `variables` are the names in the English message, in order.
+fn pieces(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec<Piece> {
+    let index = |name: &str| variables.iter().position(|known| *known == name);
+    let parts = pattern.elements.iter().map(|element| {
+        let PatternElement::Placeable {
+            expression: Expression::Inline(inline),
+        } = element
+        else {
+            return Piece::Text(literal_text(element).to_owned());
+        };
+        let (name, nested) = match inline {
+            InlineExpression::VariableReference { id } => (Some(id.name), Nested::Verbatim),
+            InlineExpression::FunctionReference { id, arguments } => {
+                let name = arguments.positional.first().and_then(|value| match value {
+                    InlineExpression::VariableReference { id } => Some(id.name),
+                    _ => None,
+                });
+                let nested = match id.name {
+                    "TRANSLATED" => Nested::Translated,
+                    _ => Nested::Translate,
+                };
+                (name, nested)
+            }
+            _ => (None, Nested::Verbatim),
+        };
+        match name.and_then(index) {
+            Some(index) => Piece::Value(index, nested),
+            None => Piece::Text(literal_text(element).to_owned()),
+        }
+    });
+    parts.collect()
+}
+
+/// Returns the text of an element that is text or a string literal.
+fn literal_text(element: &PatternElement<&'static str>) -> &'static str {
+    match element {
+        PatternElement::TextElement { value }
+        | PatternElement::Placeable {
+            expression: Expression::Inline(InlineExpression::StringLiteral { value }),
+        } => value,
+        PatternElement::Placeable { .. } => "",
+    }
+}
+
+/// The separator of sentences.
 const BETWEEN: &str = "; ";
 
-/// The sentences one by one. What a command holds is quoted, and no end of a sentence.
+/// Splits a text into sentences. A separator inside backquotes is part of a command.
 fn apart(english: &str) -> impl Iterator<Item = &str> {
     let is_end = |at: &usize| english[..*at].matches('`').count().is_multiple_of(2);
     let ends: Vec<_> = english
@@ -142,42 +273,30 @@ fn apart(english: &str) -> impl Iterator<Item = &str> {
         .map(|(start, end)| &english[start..end])
 }
 
-/// What stands in a text for each `{}` of a form; nothing where it has another form.
-fn values<'a>(form: &str, text: &'a str) -> Option<Vec<&'a str>> {
-    let mut parts = form.split("{}");
-    let mut rest = text.strip_prefix(parts.next()?)?;
-    let mut values = Vec::new();
-    let parts: Vec<_> = parts.collect();
-    for (at, part) in parts.iter().enumerate() {
-        let is_last = at + 1 == parts.len();
-        let (value, behind) = if is_last {
-            (rest.strip_suffix(part)?, "")
-        } else {
-            rest.split_once(part)?
-        };
-        values.push(value);
-        rest = behind;
-    }
-    Some(values)
-}
+/// Texts of libraries: haft's own, the system's, and those of dependencies.
+static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&MessageFile::new(
+        "library",
+        include_str!("../messages/en/library.ftl"),
+        include_str!("../messages/zh-CN/library.ftl"),
+    ))
+});
 
-/// What libraries say when something fails.
-static ERRORS: LazyLock<Phrases> =
-    LazyLock::new(|| Phrases::of(&[include_str!("../errors.zh-CN.txt")]));
-
-/// An error of a library in the language of this process; as it is where it has no translation.
+/// Returns an error of a library in the language of this process, or unchanged if it has no
+/// translation.
 pub fn error_text(english: &str) -> Cow<'_, str> {
     match spoken() {
         _ if english.is_empty() => english.into(),
         Language::English => english.into(),
-        Language::Chinese => ERRORS
+        Language::Chinese => LIBRARY
             .told(english)
             .map_or_else(|| english.into(), Cow::Owned),
     }
 }
 
-/// What a call that failed, or a command, says to the model, as people read it. Behind a heading
-/// such as `--- stdout ---` a program speaks: there only what is added in brackets is haft's.
+/// Returns the result of a failed call or of a command in the language of this process. After a
+/// heading such as `--- stdout ---` follows the output of a program, in which only lines in brackets
+/// are haft's.
 pub fn result_text(english: &str) -> Cow<'_, str> {
     if spoken() == Language::English {
         return english.into();
@@ -203,19 +322,40 @@ mod tests {
         let known = "no rule allows `a; b`; `sh` is a shell that reads commands from its input; something new: `c; d";
         assert_eq!(apart(known).count(), 3);
         assert_eq!(
-            ERRORS.told(known).as_deref(),
+            LIBRARY.told(known).as_deref(),
             Some("没有规则允许 `a; b`；`sh` 是从输入读取命令的 shell；something new: `c; d")
         );
         assert_eq!(
-            ERRORS
+            LIBRARY
                 .told("no rule allows `a`; no rule allows `b`")
                 .as_deref(),
             Some("没有规则允许 `a`；没有规则允许 `b`")
         );
-        assert_eq!(ERRORS.told("something; new"), None);
+        assert_eq!(LIBRARY.told("something; new"), None);
     }
 
-    /// Every form tried inside every other would take longer than anybody waits.
+    #[test]
+    fn library_translations_use_only_known_variables() {
+        let english = include_str!("../messages/en/library.ftl");
+        let chinese = include_str!("../messages/zh-CN/library.ftl");
+        for source in [english, chinese] {
+            assert!(parser::parse_runtime(source).is_ok());
+        }
+        let mut translations: HashMap<_, _> = messages(chinese).into_iter().collect();
+        for (key, pattern) in messages(english) {
+            let (_, variables) = split_at_variables(&pattern);
+            let translation = translations.remove(key).unwrap_or_else(|| panic!("{key}"));
+            // A plural ending of the English text may have no counterpart.
+            let is_unknown = |piece: &Piece| matches!(piece, Piece::Text(text) if text.is_empty());
+            assert!(
+                !pieces(&translation, &variables).iter().any(is_unknown),
+                "{key} has a variable that the English text lacks"
+            );
+        }
+        assert!(translations.is_empty(), "only in Chinese: {translations:?}");
+    }
+
+    /// Trying every form inside every other one would take exponential time.
     #[test]
     fn a_long_chain_of_errors_is_read_in_a_moment() {
         for part in [
@@ -227,7 +367,7 @@ mod tests {
         ] {
             let chain = part.repeat(200) + "at last";
             assert!(
-                ERRORS
+                LIBRARY
                     .told(&chain)
                     .is_none_or(|told| told.contains("at last")),
                 "{part}"
@@ -295,7 +435,7 @@ mod tests {
                  `haft permissions add \"x\"`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
         ] {
-            assert_eq!(ERRORS.told(english).as_deref(), Some(chinese));
+            assert_eq!(LIBRARY.told(english).as_deref(), Some(chinese));
         }
     }
 }

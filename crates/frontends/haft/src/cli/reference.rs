@@ -72,27 +72,44 @@ const GROUPS: [Group; 8] = [
 
 const EXIT_CODES: &str = "Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is needed, 4 a limit was reached, 130 cancelled.";
 
-/// The template of `haft --help`, with the commands of this build.
-pub(crate) fn help_template(haft: &Command) -> String {
+/// Returns the template of `haft --help`, with the commands of this build. `translation` returns the
+/// translation of a text by its key; without one, the text stays English.
+pub(crate) fn help_template(
+    haft: &Command,
+    translation: impl Fn(&str) -> Option<&'static str>,
+) -> String {
     let mut template = "{about}\n\n{usage-heading} {usage}\n".to_owned();
     for (title, names) in GROUPS {
-        let _ = write!(template, "\n{title}:\n");
+        match translation(&format!("help-groups.{title}")) {
+            Some(heading) => {
+                let _ = write!(template, "\n{heading}\n");
+            }
+            None => {
+                let _ = write!(template, "\n{title}:\n");
+            }
+        }
         for (name, about) in names
             .iter()
-            .filter_map(|name| Some((name, about(haft, name)?)))
+            .filter_map(|name| Some((name, about(haft, name, &translation)?)))
         {
             let _ = writeln!(template, "  {name:<15}{about}");
         }
     }
-    let _ = write!(template, "\nOptions:\n{{options}}\n\n{EXIT_CODES}");
+    let _ = write!(template, "\nOptions:\n{{options}}\n\n");
+    template.push_str(translation("help-groups.exit_codes").unwrap_or(EXIT_CODES));
     template
 }
 
-/// The help line of a command; none when it is not in this build.
-fn about(haft: &Command, name: &str) -> Option<String> {
-    // clap adds this one when it parses.
+/// Returns the help line of a command, or `None` if it is not in this build.
+fn about(
+    haft: &Command,
+    name: &str,
+    translation: impl Fn(&str) -> Option<&'static str>,
+) -> Option<String> {
+    // Clap adds this command when it parses.
     if name == "help" {
-        return Some("Show help for a command".to_owned());
+        let help = translation("help-groups.help").unwrap_or("Show help for a command");
+        return Some(help.to_owned());
     }
     haft.find_subcommand(name).map(line)
 }

@@ -1,30 +1,54 @@
-//! The command line's own help and errors in the language of the process. English is clap's, out of
-//! the doc comments. Chinese is made of it line by line: `messages/zh-CN/help.txt` has what the doc
-//! comments say, `usage.txt` what clap does.
+//! Shows the help and the errors of the command line in the language of the process.
+//!
+//! English comes from the doc comments, through clap. For Chinese, the help of every command,
+//! argument, and possible value is replaced with its message in `messages/command_line/zh-CN/help.ftl` before
+//! clap renders the page. Clap's own texts, such as headings and errors, are then translated line by
+//! line with `usage.ftl`.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
-use haft_messages::{Language, Phrases};
+use clap::{Arg, Command};
+use haft_messages::{Language, MessageFile, Phrases, optional_message};
 
-/// Where lines are broken when there is no terminal.
+use crate::cli::Cli;
+use crate::cli::reference;
+
+/// The line width when output is not a terminal.
 const USUAL_COLUMNS: usize = 100;
 
-/// English paragraphs without a period at their end, and what they are in Chinese.
-static SAID: LazyLock<Phrases> = LazyLock::new(|| {
-    Phrases::of(&[
-        include_str!("../../messages/zh-CN/help.txt"),
-        include_str!("../../messages/zh-CN/usage.txt"),
-    ])
+/// Help texts by command. `help-mcp-add` is the message of `haft mcp add`; its attributes are its
+/// longer texts and the help of its arguments by their ids. `help-shared` has the help of arguments
+/// that several commands share.
+static HELP: MessageFile = MessageFile::new(
+    "help",
+    "",
+    include_str!("../../messages/command_line/zh-CN/help.ftl"),
+);
+
+/// Clap's own texts in Chinese.
+static CLAP_TEXTS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&MessageFile::new(
+        "usage",
+        include_str!("../../messages/command_line/en/usage.ftl"),
+        include_str!("../../messages/command_line/zh-CN/usage.ftl"),
+    ))
 });
+
+/// Returns the Chinese help text of a key.
+fn help_message(key: &str) -> Option<&'static str> {
+    optional_message(&HELP, Language::Chinese, key)
+}
 
 fn is_english() -> bool {
     haft_messages::spoken() == Language::English
 }
 
-/// The definition, whose help can be translated: a paragraph is a line.
-pub(crate) fn translatable(definition: clap::Command) -> clap::Command {
+/// Disables clap's line breaks if its output will be translated: a paragraph must be one line.
+pub(crate) fn translatable(definition: Command) -> Command {
     if is_english() {
         definition
     } else {
@@ -32,7 +56,96 @@ pub(crate) fn translatable(definition: clap::Command) -> clap::Command {
     }
 }
 
-/// What clap says, or asks to be shown.
+/// Renders a requested help page in the language of the process. Other errors stay as they are.
+///
+/// Translating the definition takes longer than parsing the arguments, so it is done only if a
+/// page is shown.
+pub(crate) fn translated_help(error: clap::Error, args: &[OsString]) -> clap::Error {
+    let is_page = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if is_english() || !is_page {
+        return error;
+    }
+    let mut definition = translated_definition(&Cli::definition());
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        definition = definition.arg_required_else_help(true);
+    }
+    definition
+        .try_get_matches_from_mut(args)
+        .err()
+        .unwrap_or(error)
+}
+
+/// Returns the definition of the command line with all help texts in Chinese.
+fn translated_definition(definition: &Command) -> Command {
+    let definition = with_translated_help(definition.clone(), "help-haft").term_width(0);
+    let template = reference::help_template(&definition, help_message);
+    definition.help_template(template)
+}
+
+/// Translates the help of a command, its arguments, and its subcommands. A text without a
+/// translation stays English.
+fn with_translated_help(mut command: Command, key: &str) -> Command {
+    let own = |name: &str| help_message(&format!("{key}.{name}"));
+    if let Some(text) = help_message(key) {
+        command = command.about(text);
+    }
+    if let Some(text) = own("long") {
+        command = command.long_about(text);
+    }
+    if let Some(text) = own("after") {
+        command = command.after_help(text);
+    }
+    if let Some(text) = own("after-long") {
+        command = command.after_long_help(text);
+    }
+    command
+        .mut_args(|arg| {
+            with_translated_arg_help(arg, |name| {
+                own(name).or_else(|| help_message(&format!("help-shared.{name}")))
+            })
+        })
+        .mut_subcommands(|inner| {
+            let parent = if key == "help-haft" { "help" } else { key };
+            let key = format!("{parent}-{}", inner.get_name());
+            with_translated_help(inner, &key)
+        })
+}
+
+/// Translates the help of an argument and its possible values. `text` finds a translation by name.
+fn with_translated_arg_help(mut arg: Arg, text: impl Fn(&str) -> Option<&'static str>) -> Arg {
+    let id = arg.get_id().to_string();
+    let has_help = arg.get_help().is_some();
+    if let Some(text) = text(&id).filter(|_| has_help) {
+        arg = arg.help(text);
+    }
+    let has_long_help = arg.get_long_help().is_some();
+    if let Some(text) = text(&format!("{id}-long")).filter(|_| has_long_help) {
+        arg = arg.long_help(text);
+    }
+    if !arg.get_action().takes_values() {
+        return arg;
+    }
+    let values = arg.get_possible_values();
+    if values.iter().all(|value| value.get_help().is_none()) {
+        return arg;
+    }
+    let translated = |value: PossibleValue| {
+        let name = format!("{id}-value-{}", value.get_name());
+        match text(&name) {
+            Some(text) => value.help(text),
+            None => value,
+        }
+    };
+    // The definition only renders pages, so the type that the values parse to does not matter.
+    arg.value_parser(PossibleValuesParser::new(
+        values.into_iter().map(translated),
+    ))
+}
+
+/// Prints an error of clap, or the page that was asked for.
 pub(crate) fn report(error: &clap::Error) {
     if is_english() || error.kind() == ErrorKind::DisplayVersion {
         drop(error.print());
@@ -47,14 +160,14 @@ pub(crate) fn report(error: &clap::Error) {
     }
 }
 
-/// The short help of a command.
-pub(crate) fn print_help(mut definition: clap::Command) -> anyhow::Result<()> {
+/// Prints the short help of haft.
+pub(crate) fn print_help() -> anyhow::Result<()> {
+    let mut definition = Cli::definition();
     if is_english() {
         return Ok(definition.print_help()?);
     }
-    print(&page(
-        &translatable(definition).render_help().ansi().to_string(),
-    ))
+    let mut definition = translated_definition(&definition);
+    print(&page(&definition.render_help().ansi().to_string()))
 }
 
 fn print(page: &str) -> anyhow::Result<()> {
@@ -136,25 +249,30 @@ fn page(english: &str) -> String {
         } else {
             &plain
         };
-        let (front, said) = translated(line).unwrap_or_else(|| (String::new(), line.to_owned()));
+        let (front, said) = translated(line);
         let hung = haft_tui::hung(&front, &said, columns);
         text += &(restyled(styled, &haft_text::sanitise(&hung)) + "\n");
     }
     text
 }
 
-/// A line in Chinese, in two parts: what stands before its text, and that; nothing where there is
-/// no translation.
-fn translated(line: &str) -> Option<(String, String)> {
+/// Splits a line of clap's into what precedes its text and the text, with clap's own words in
+/// Chinese.
+fn translated(line: &str) -> (String, String) {
     let text = line.trim_start();
     let (indent, _) = line.split_at(line.len() - text.len());
-    if let Some(whole) = SAID.said(text) {
-        return Some((indent.to_owned(), whole));
+    // `- json:  One JSON object`, a value of an argument.
+    if let Some((name, help)) = text.strip_prefix("- ").and_then(|it| it.split_once(':')) {
+        return (
+            indent.to_owned(),
+            format!("- {name}：{}", help.trim_start()),
+        );
     }
     // `  -m, --model <MODEL>  The model`.
-    let (at, gap) = text.rmatch_indices("  ").next()?;
-    let (front, text) = text.split_at(at + gap.len());
-    Some((format!("{indent}{front}"), SAID.said(text)?))
+    let front = text.rfind("  ").map_or(0, |at| at + 2);
+    let (front, text) = text.split_at(front);
+    let text = CLAP_TEXTS.said(text).unwrap_or_else(|| text.to_owned());
+    (format!("{indent}{front}"), text)
 }
 
 #[cfg(test)]

@@ -235,8 +235,9 @@ fn named_in_messages() -> Vec<String> {
         };
         found.extend(text.lines().filter(value).map(str::to_owned));
     };
-    look(&frontends.join("messages/errors.zh-CN.txt"));
     for folder in [
+        "messages/messages/en",
+        "messages/messages/zh-CN",
         "haft/messages/en",
         "haft/messages/zh-CN",
         "serve/messages/en",
@@ -248,10 +249,7 @@ fn named_in_messages() -> Vec<String> {
             .unwrap()
             .map(|file| file.unwrap().path())
         {
-            // The help describes options, with all their values.
-            if file.extension().is_some_and(|extension| extension == "ftl") {
-                look(&file);
-            }
+            look(&file);
         }
     }
     found

@@ -3,80 +3,118 @@ use clap::Command;
 use super::*;
 use crate::cli::Cli;
 
-/// Every page of help, short and long, with a paragraph on a line.
-fn pages() -> Vec<(String, String)> {
-    fn walk(command: &mut Command, path: &str, pages: &mut Vec<(String, String)>) {
-        pages.push((path.to_owned(), command.render_help().to_string()));
-        pages.push((path.to_owned(), command.render_long_help().to_string()));
-        for inner in command.get_subcommands_mut() {
-            let path = format!("{path} {}", inner.get_name());
-            walk(inner, &path, pages);
-        }
-    }
-    let mut definition = Cli::definition().term_width(0);
-    definition.build();
-    let mut pages = Vec::new();
-    walk(&mut definition, "haft", &mut pages);
-    assert!(pages.len() > 200, "{}", pages.len());
-    pages
+/// A help text of the English definition, and the keys that may hold its translation.
+struct HelpText {
+    keys: Vec<String>,
+    english: String,
+    is_hidden: bool,
 }
 
-/// Lines of nothing but names: usage, an argument whose help follows below, patterns.
-fn is_names(line: &str) -> bool {
-    let line = line.trim();
-    line.starts_with(['-', '<', '[', '+']) && !line.contains("  ")
-        || line.starts_with("haft ")
-        || line.starts_with("front, tail,")
+/// Collects every help text of a command and its subcommands.
+fn help_texts(command: &Command, key: &str, texts: &mut Vec<HelpText>) {
+    let mut add = |name: &str, text: Option<&clap::builder::StyledStr>, is_shared, is_hidden| {
+        let Some(text) = text else {
+            return;
+        };
+        let mut keys = vec![match name {
+            "" => key.to_owned(),
+            name => format!("{key}.{name}"),
+        }];
+        if is_shared {
+            keys.push(format!("help-shared.{name}"));
+        }
+        texts.push(HelpText {
+            keys,
+            english: text.to_string(),
+            is_hidden,
+        });
+    };
+    let is_hidden = command.is_hide_set();
+    add("", command.get_about(), false, is_hidden);
+    add("long", command.get_long_about(), false, is_hidden);
+    add("after", command.get_after_help(), false, is_hidden);
+    add(
+        "after-long",
+        command.get_after_long_help(),
+        false,
+        is_hidden,
+    );
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        let is_hidden = is_hidden || arg.is_hide_set();
+        add(id, arg.get_help(), true, is_hidden);
+        add(&format!("{id}-long"), arg.get_long_help(), true, is_hidden);
+        if !arg.get_action().takes_values() {
+            continue;
+        }
+        for value in arg.get_possible_values() {
+            let name = format!("{id}-value-{}", value.get_name());
+            let is_hidden = is_hidden || arg.is_hide_possible_values_set() || value.is_hide_set();
+            add(&name, value.get_help(), true, is_hidden);
+        }
+    }
+    for inner in command.get_subcommands() {
+        let parent = if key == "help-haft" { "help" } else { key };
+        help_texts(inner, &format!("{parent}-{}", inner.get_name()), texts);
+    }
+}
+
+fn all_help_texts() -> Vec<HelpText> {
+    let mut texts = Vec::new();
+    help_texts(&Cli::definition(), "help-haft", &mut texts);
+    assert!(texts.len() > 400, "{}", texts.len());
+    texts
+}
+
+/// Returns the quoted names in a text, sorted.
+fn quoted(text: &str) -> Vec<&str> {
+    let mut names: Vec<_> = text.split('`').skip(1).step_by(2).collect();
+    names.sort_unstable();
+    names
 }
 
 #[test]
-fn every_line_of_every_page_is_translated() {
-    let mut missing = std::collections::BTreeSet::new();
-    for (path, page) in pages() {
-        // The help of `help` repeats the tree.
-        if path.contains(" help") {
+fn every_help_text_has_a_translation_that_quotes_the_same_names() {
+    let mut missing = Vec::new();
+    for text in all_help_texts().iter().filter(|text| !text.is_hidden) {
+        let Some(chinese) = text.keys.iter().find_map(|key| help_message(key)) else {
+            missing.push(format!("{} = {}", text.keys[0], text.english));
             continue;
-        }
-        for line in page
-            .lines()
-            .filter(|line| !is_names(line) && translated(line).is_none())
-        {
-            missing.insert(line.trim().to_owned());
-        }
+        };
+        assert_eq!(quoted(chinese), quoted(&text.english), "{}", text.keys[0]);
+        let is_names = text.english == "`library` or `user/library`";
+        assert!(
+            is_names || chinese.chars().any(|c| c >= '\u{2e80}'),
+            "{}: {chinese}",
+            text.keys[0]
+        );
     }
-    let missing: Vec<_> = missing.into_iter().collect();
     assert!(
         missing.is_empty(),
-        "not in messages/zh-CN/help.txt:\n{}",
+        "not in messages/command_line/zh-CN/help.ftl:\n{}",
         missing.join("\n")
     );
 }
 
 #[test]
-fn every_translation_is_used_and_chinese() {
-    let all: String = pages().into_iter().map(|(_, page)| page).collect();
-    let of_clap = include_str!("../../../messages/zh-CN/usage.txt");
-    for (english, chinese) in SAID.iter() {
-        assert!(
-            all.contains(english) || of_clap.contains(english),
-            "nothing says `{english}`"
-        );
-        let same = ["`library` or `user/library`", "- {}: {}"].contains(&english);
-        assert!(
-            same || chinese.chars().any(|c| c >= '\u{2e80}'),
-            "{english}: {chinese}"
-        );
-        let codes = |text: &str| {
-            let mut codes: Vec<_> = text
-                .split('`')
-                .skip(1)
-                .step_by(2)
-                .map(str::to_owned)
-                .collect();
-            codes.sort();
-            codes
+fn every_translation_of_help_is_used() {
+    let texts = all_help_texts();
+    let used: std::collections::HashSet<_> = texts.iter().flat_map(|text| &text.keys).collect();
+    let mut message = "";
+    for line in include_str!("../../../messages/command_line/zh-CN/help.ftl").lines() {
+        let Some((name, _)) = line.split_once(" =") else {
+            continue;
         };
-        assert_eq!(codes(english), codes(chinese), "{english}");
+        let key = match name.strip_prefix("    .") {
+            Some(attribute) if message != "help-groups" => format!("{message}.{attribute}"),
+            None if name.starts_with("help-") => {
+                message = name;
+                // A command without a translated description may have translated arguments.
+                continue;
+            }
+            _ => continue,
+        };
+        assert!(used.contains(&key), "no help text has the key {key}");
     }
 }
 
@@ -133,12 +171,11 @@ fn errors_are_worded_whatever_they_are_about() {
     assert!(page(&own).starts_with("错误：`x` 不是命令\n"), "{own}");
 }
 
-/// The texts with a style, each with its codes.
+/// Returns the styled texts of a page with their codes, except headings.
 fn styles(page: &str) -> Vec<String> {
     let spans = page
         .split(RESET)
         .filter_map(|piece| Some(piece[piece.find(STYLE)?..].to_owned()));
-    // Headings are other words.
     let mut spans: Vec<_> = spans.filter(|span| !span.ends_with([':', '：'])).collect();
     spans.sort();
     spans
@@ -146,10 +183,14 @@ fn styles(page: &str) -> Vec<String> {
 
 #[test]
 fn chinese_help_has_the_styles_of_english_help() {
-    fn walk(command: &mut Command, path: &str, compared: &mut usize) {
-        for english in [command.render_help(), command.render_long_help()] {
+    fn walk(english: &mut Command, chinese: &mut Command, path: &str, compared: &mut usize) {
+        let pages = [
+            (english.render_help(), chinese.render_help()),
+            (english.render_long_help(), chinese.render_long_help()),
+        ];
+        for (english, chinese) in pages {
             let english = english.ansi().to_string();
-            let chinese = page(&english);
+            let chinese = page(&chinese.ansi().to_string());
             assert_eq!(styles(&chinese), styles(&english), "{path}");
             assert_eq!(
                 chinese.matches("\u{1b}[4m").count(),
@@ -159,15 +200,20 @@ fn chinese_help_has_the_styles_of_english_help() {
             assert!(!unstyled(&chinese).contains(STYLE), "{path}");
             *compared += 1;
         }
-        for inner in command.get_subcommands_mut() {
-            let path = format!("{path} {}", inner.get_name());
-            walk(inner, &path, compared);
+        for (english, chinese) in english
+            .get_subcommands_mut()
+            .zip(chinese.get_subcommands_mut())
+        {
+            let path = format!("{path} {}", english.get_name());
+            walk(english, chinese, &path, compared);
         }
     }
-    let mut definition = Cli::definition().term_width(0);
-    definition.build();
+    let mut english = Cli::definition().term_width(0);
+    let mut chinese = translated_definition(&english);
+    english.build();
+    chinese.build();
     let mut compared = 0;
-    walk(&mut definition, "haft", &mut compared);
+    walk(&mut english, &mut chinese, "haft", &mut compared);
     assert!(compared > 200, "{compared}");
     let wrong = Cli::definition()
         .try_get_matches_from_mut(["haft", "run", "--modle", "x"])
