@@ -80,6 +80,16 @@ pub(crate) enum ApprovalStage {
     Rule,
 }
 
+impl ApprovalStage {
+    /// Returns true if the answer is typed into the editor.
+    pub(crate) fn uses_editor(self) -> bool {
+        match self {
+            Self::Choose | Self::Confirm(_) => false,
+            Self::Reason | Self::Change | Self::Rule => true,
+        }
+    }
+}
+
 /// What a key chooses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ApprovalChoice {
@@ -201,6 +211,17 @@ impl ApprovalDialog {
             (MenuMove::Down, at) => at.map_or(0, |at| (at + 1) % count),
             (MenuMove::PageUp, _) => 0,
         });
+    }
+
+    /// Returns the choice that waits for Enter.
+    pub(crate) fn confirming(&self) -> Option<Grant> {
+        match self.stage {
+            ApprovalStage::Confirm(grant) => Some(grant),
+            ApprovalStage::Choose
+            | ApprovalStage::Reason
+            | ApprovalStage::Change
+            | ApprovalStage::Rule => None,
+        }
     }
 
     /// Opens the input for `stage`.

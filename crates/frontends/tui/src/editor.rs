@@ -4,6 +4,7 @@
 //! stands between two characters as people see them, never inside one. A long paste is one
 //! character here and is put in full when the text is taken.
 
+mod shell_keys;
 mod vim;
 
 use std::ops::Range;

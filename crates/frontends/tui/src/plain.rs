@@ -155,7 +155,7 @@ impl PlainDriver {
         match incoming {
             Incoming::Message(message) => self.message(message),
             Incoming::Ask { approval, answer } => {
-                let mut asking = self.app.dialog(*approval);
+                let mut asking = self.app.new_approval(*approval);
                 // What was said before it belongs before it.
                 let effects = self.app.flush();
                 self.carry_out(effects)?;
@@ -387,7 +387,7 @@ impl PlainDriver {
             Ok(given) => {
                 self.say(&text::answered(&given, &asking))?;
                 if let ApprovalReply::Changed { arguments } = &given {
-                    self.app.call_changed(&asking.approval, arguments);
+                    self.app.show_edited_call(&asking.approval, arguments);
                 }
                 // Whoever asked may have gone in this very moment.
                 drop(answer.send(given));

@@ -32,11 +32,14 @@ pub(crate) struct StatusLine {
     pub(crate) unpriced: bool,
     pub(crate) total: Usage,
     pub(crate) requests: u32,
+    /// The last change of the request's prefix that made the provider's cache useless, for
+    /// `/context`.
+    pub(crate) prefix_break: Option<String>,
 }
 
 impl StatusLine {
-    /// Takes in what a request used.
-    pub(crate) fn add(&mut self, usage: Usage, cost: Option<Cost>) {
+    /// Adds the usage and cost of a request.
+    pub(crate) fn add_usage(&mut self, usage: Usage, cost: Option<Cost>) {
         self.requests += 1;
         self.total += usage;
         match cost {
@@ -45,9 +48,20 @@ impl StatusLine {
         }
     }
 
-    /// Another conversation: what is known of the last request does not hold for it.
-    pub(crate) fn forget_request(&mut self) {
-        (self.tokens, self.window, self.usage) = (0, 0, None);
+    /// Notes that the prefix of a request has changed, so that `tokens` weren't read from the
+    /// cache.
+    pub(crate) fn set_prefix_break(&mut self, message: &str, tokens: u64) {
+        let message = haft_messages::error_text(message);
+        let tokens = grouped(tokens);
+        self.prefix_break = Some(text!("app-prefix-break", message, tokens));
+    }
+
+    /// Forgets the last request, because another conversation was opened.
+    pub(crate) fn forget_conversation(&mut self) {
+        self.tokens = 0;
+        self.window = 0;
+        self.usage = None;
+        self.prefix_break = None;
         self.layers.clear();
     }
 
@@ -111,8 +125,8 @@ impl StatusLine {
         })
     }
 
-    /// The budget picture of the last request, for `/context`.
-    pub(crate) fn picture(&self) -> Vec<StyledLine> {
+    /// Draws the token budget of the last request, for `/context`.
+    pub(crate) fn budget_rows(&self) -> Vec<StyledLine> {
         if self.window == 0 {
             return vec![StyledLine::of(text!("app-nothing-sent"), TextStyle::Dim)];
         }
@@ -345,7 +359,7 @@ mod tests {
     fn the_picture_of_the_budget() {
         insta::assert_snapshot!(
             status()
-                .picture()
+                .budget_rows()
                 .iter()
                 .map(|line| line.plain() + "\n")
                 .collect::<String>()
@@ -356,7 +370,7 @@ mod tests {
     fn money_says_when_it_is_not_all() {
         let mut status = StatusLine::default();
         assert_eq!(status.money(), None);
-        status.add(
+        status.add_usage(
             Usage::default(),
             Some(Cost {
                 total: 1.5,
@@ -364,7 +378,7 @@ mod tests {
             }),
         );
         assert_eq!(status.money().as_deref(), Some("$1.50"));
-        status.add(Usage::default(), None);
+        status.add_usage(Usage::default(), None);
         assert_eq!(status.money().as_deref(), Some("$1.50+"));
     }
 }

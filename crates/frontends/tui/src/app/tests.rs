@@ -1,7 +1,7 @@
 mod answering;
 mod choosing;
 
-use crossterm::event::{KeyCode, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_types::{
     BudgetLayer, CallPhase, ConversationId, Cost, Event, EventBody, Layer, Outcome, SandboxLayer,
     SandboxStatus, ToolStatus, TurnResult, Usage,
@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::link::{ListRequest, SideAction};
-use crate::picker::{PickerAction, PickerRow};
+use crate::config::Editing;
+use crate::link::{ListRequest, Operation, SideAction};
+use crate::picker::{PickerAction, PickerList, PickerRow};
 
 /// An interface with everything it ever printed.
 struct TestTerminal {
@@ -475,7 +476,7 @@ fn a_name_of_another_agent_is_taken_as_typed() {
     };
     let mut app = App::new(setup, 80, 24).0;
     let mut effects = Vec::new();
-    app.said("/theme".into(), &mut effects);
+    app.dispatch_input("/theme".into(), &mut effects);
     assert!(
         effects.contains(&Effect::Do(Operation::Submit("/theme".into()))),
         "{effects:?}"
@@ -715,10 +716,12 @@ fn check(terminal: &TestTerminal) -> Result<(), TestCaseError> {
         "{} rows",
         frame.rows.len()
     );
-    prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < terminal.app.columns);
+    prop_assert!(
+        frame.cursor.0 < frame.rows.len() && frame.cursor.1 < terminal.app.scrollback.columns()
+    );
     for row in frame.rows.iter().chain(&terminal.printed) {
         prop_assert!(
-            row.width() <= terminal.app.columns,
+            row.width() <= terminal.app.scrollback.columns(),
             "{} columns: {:?}",
             row.width(),
             row.plain()
