@@ -182,7 +182,7 @@ impl App {
             UiMessage::Opened { text } => {
                 self.turn.forget_conversation();
                 self.status.forget_conversation();
-                let line = StyledLine::of(text, TextStyle::Dim).cut(out.columns());
+                let line = StyledLine::new(text, TextStyle::Dim).cut(out.columns());
                 out.print(vec![line]);
             }
         }
@@ -249,7 +249,7 @@ impl App {
             } else {
                 format!("{line}{}{money}", text!("app-comma"))
             };
-            let line = StyledLine::of(line, TextStyle::Dim);
+            let line = StyledLine::new(line, TextStyle::Dim);
             self.scrollback
                 .print_apart(wrap(&line, self.scrollback.columns()));
         }

@@ -129,7 +129,7 @@ impl Completions {
             .map(|(name, help)| (&**name, &**help));
         let all: Vec<_> = built_in.chain(user).collect();
         let used = |name: &str| editor.uses(name);
-        complete::commands(name, all.iter().map(|command| command.0), used)
+        complete::rank_commands(name, all.iter().map(|command| command.0), used)
             .into_iter()
             .map(|name| {
                 let help = all.iter().find(|command| command.0 == name);
@@ -143,7 +143,7 @@ impl Completions {
 
     fn mention_items(&self, name: &str) -> Vec<CompletionItem> {
         let all = self.files.iter().chain(&self.resources).map(String::as_str);
-        complete::paths(name, all)
+        complete::rank_paths(name, all)
             .into_iter()
             .map(|path| {
                 let is_resource = self.resources.iter().any(|one| one == path);
@@ -170,7 +170,7 @@ impl Completions {
             } else {
                 ("  ", TextStyle::Plain)
             };
-            StyledLine::of(mark, style)
+            StyledLine::new(mark, style)
                 .and(haft_text::reveal(&item.text), style)
                 .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
@@ -187,7 +187,7 @@ impl Completions {
             .collect();
         if count > MENU_ROWS {
             let place = text!("app-menu-place", at = menu.chosen + 1, count);
-            rows.push(StyledLine::of(format!("  {place}"), TextStyle::Dim).cut(columns));
+            rows.push(StyledLine::new(format!("  {place}"), TextStyle::Dim).cut(columns));
         }
         rows
     }

@@ -75,7 +75,7 @@ impl Composer {
 
     /// Returns the text, with pastes in full.
     pub(super) fn text(&self) -> String {
-        self.editor.whole()
+        self.editor.full_text()
     }
 
     pub(super) fn vim_mode(&self) -> Option<&'static str> {
@@ -148,7 +148,7 @@ impl Composer {
 
     /// Lends the editor to a question or form and fills it with `text`.
     pub(super) fn lend_editor(&mut self, text: &str) {
-        self.draft = Some(self.editor.whole());
+        self.draft = Some(self.editor.full_text());
         self.editor.set(text);
     }
 
@@ -228,7 +228,7 @@ impl Composer {
         if self.editor.text().trim().is_empty() {
             return None;
         }
-        let mut text = self.editor.take();
+        let mut text = self.editor.take_text();
         effects.push(Effect::Keep(text.clone()));
         if text.starts_with('/') {
             // Completion appends a space.
@@ -322,7 +322,7 @@ impl Composer {
             return false;
         }
         let mut lines: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
-        lines.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
+        lines.extend(Some(self.editor.full_text()).filter(|text| !text.is_empty()));
         self.editor.set(&lines.join("\n"));
         true
     }
@@ -330,7 +330,7 @@ impl Composer {
     pub(super) fn queue_rows(&self, columns: usize) -> impl Iterator<Item = StyledLine> {
         self.queue.iter().map(move |QueuedInput { text, .. }| {
             let line = format!("  {} {}", text!("app-queued"), text.replace('\n', " "));
-            StyledLine::of(line, TextStyle::Dim).cut(columns)
+            StyledLine::new(line, TextStyle::Dim).cut(columns)
         })
     }
 
@@ -349,7 +349,7 @@ impl Composer {
             .editor
             .view(PROMPT, columns, INPUT_ROWS.min(height / 2));
         if let Some(placeholder) = placeholder.filter(|_| self.editor.is_empty()) {
-            let line = StyledLine::of(PROMPT, TextStyle::Accent).and(placeholder, TextStyle::Dim);
+            let line = StyledLine::new(PROMPT, TextStyle::Accent).and(placeholder, TextStyle::Dim);
             typed.rows = vec![line.cut(columns)];
         }
         (typed.rows, (typed.row, typed.column.min(columns - 1)))
@@ -360,7 +360,7 @@ impl Composer {
             .editor
             .search(&search.query, search.skip)
             .unwrap_or(text!("app-nothing-found"));
-        let line = StyledLine::of(format!("{} ", text!("app-search")), TextStyle::Accent)
+        let line = StyledLine::new(format!("{} ", text!("app-search")), TextStyle::Accent)
             .and(&search.query, TextStyle::Strong);
         let column = line.width().min(columns - 1);
         let row = line

@@ -263,11 +263,11 @@ impl Dialogs {
                 choice => self.choose(choice, composer, effects),
             },
             KeyCode::Up if dialog.armed && is_plain(key) => {
-                dialog.step(MenuMove::Up);
+                dialog.move_selection(MenuMove::Up);
                 ApprovalKey::Used
             }
             KeyCode::Down if dialog.armed && is_plain(key) => {
-                dialog.step(MenuMove::Down);
+                dialog.move_selection(MenuMove::Down);
                 ApprovalKey::Used
             }
             // Enter neither submits input nor allows the call while nothing is selected.
@@ -380,7 +380,7 @@ impl Dialogs {
             KeyCode::Enter if !form.armed => {}
             KeyCode::Enter => {
                 let text = composer.text();
-                match form.typed(&text) {
+                match form.fill_field(&text) {
                     FormProgress::Next => {
                         composer.clear_text();
                         out.note(&format!("  {}", text.trim()), TextStyle::Strong);
@@ -485,7 +485,7 @@ fn input_key(
             composer.reclaim_editor();
             ApprovalKey::Used
         }
-        KeyCode::Enter if is_plain(key) => match dialog.typed(&composer.text()) {
+        KeyCode::Enter if is_plain(key) => match dialog.parse_input(&composer.text()) {
             Ok(reply) => ApprovalKey::Answer(reply),
             Err(why) => {
                 out.note(&why, TextStyle::Bad);

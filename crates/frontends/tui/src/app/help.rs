@@ -67,7 +67,7 @@ pub(super) fn key_rows(columns: usize, max_rows: usize) -> Vec<StyledLine> {
             left
         });
         rows.push(
-            StyledLine::of(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns),
+            StyledLine::new(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns),
         );
     }
     rows

@@ -68,14 +68,14 @@ impl Panes {
         let mut rows = Vec::new();
         for (name, action) in self.agents.iter().take(PANE_ROWS) {
             rows.push(
-                StyledLine::of("↳ ", TextStyle::Accent)
+                StyledLine::new("↳ ", TextStyle::Accent)
                     .and(name, TextStyle::Strong)
                     .and(format!(" {action}"), TextStyle::Dim),
             );
         }
         for (id, command) in self.tasks.iter().take(PANE_ROWS) {
             rows.push(
-                StyledLine::of("& ", TextStyle::Accent)
+                StyledLine::new("& ", TextStyle::Accent)
                     .and(id, TextStyle::Strong)
                     .and(format!(" {}", haft_text::reveal(command)), TextStyle::Dim),
             );
@@ -94,7 +94,7 @@ impl Panes {
             .iter()
             .filter(|item| item.0 == "completed")
             .count();
-        let mut rows = vec![StyledLine::of(
+        let mut rows = vec![StyledLine::new(
             text!("app-todo-done", done, all = self.todo.len()),
             TextStyle::Dim,
         )];
@@ -103,9 +103,9 @@ impl Panes {
             open.take(PANE_ROWS - 1)
                 .map(|(status, content)| match status.as_str() {
                     "in_progress" => {
-                        StyledLine::of("▸ ", TextStyle::Accent).and(content, TextStyle::Strong)
+                        StyledLine::new("▸ ", TextStyle::Accent).and(content, TextStyle::Strong)
                     }
-                    _ => StyledLine::of("· ", TextStyle::Dim).and(content, TextStyle::Plain),
+                    _ => StyledLine::new("· ", TextStyle::Dim).and(content, TextStyle::Plain),
                 }),
         );
         rows

@@ -104,7 +104,7 @@ impl Reply {
             }
             FreshRows::Again(rows) => {
                 self.after_text = true;
-                let note = StyledLine::of(text!("app-answer-again"), TextStyle::Dim);
+                let note = StyledLine::new(text!("app-answer-again"), TextStyle::Dim);
                 out.print_apart(wrap(&note, out.columns()));
                 out.print_apart(rows);
             }
@@ -149,9 +149,9 @@ impl Reply {
             .collect::<Vec<_>>()
             .join(" ");
         let rows = hang(
-            &StyledLine::of(last, TextStyle::Dim),
-            &StyledLine::of("∴ ", TextStyle::Accent),
-            &StyledLine::of("  ", TextStyle::Plain),
+            &StyledLine::new(last, TextStyle::Dim),
+            &StyledLine::new("∴ ", TextStyle::Accent),
+            &StyledLine::new("  ", TextStyle::Plain),
             columns,
         );
         let extra = rows.len().saturating_sub(2);

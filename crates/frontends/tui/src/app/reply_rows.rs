@@ -68,7 +68,7 @@ mod tests {
 
     fn rows(text: &str) -> Vec<StyledLine> {
         text.split_whitespace()
-            .map(|word| StyledLine::of(word, TextStyle::Plain))
+            .map(|word| StyledLine::new(word, TextStyle::Plain))
             .collect()
     }
 

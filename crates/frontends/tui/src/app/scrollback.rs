@@ -55,7 +55,7 @@ impl Scrollback {
     pub(super) fn note(&mut self, text: &str, style: TextStyle) {
         let rows = text
             .lines()
-            .flat_map(|line| wrap(&StyledLine::of(line, style), self.columns))
+            .flat_map(|line| wrap(&StyledLine::new(line, style), self.columns))
             .collect();
         self.print(rows);
     }
@@ -88,14 +88,14 @@ impl Scrollback {
 
 /// Lays out the user's input, cut to [`MAX_ECHOED_LINES`].
 pub(super) fn prompt_rows(text: &str, columns: usize) -> Vec<StyledLine> {
-    let first = StyledLine::of(PROMPT, TextStyle::Accent);
-    let rest = StyledLine::of("  ", TextStyle::Plain);
+    let first = StyledLine::new(PROMPT, TextStyle::Accent);
+    let rest = StyledLine::new("  ", TextStyle::Plain);
     let mut rows = Vec::new();
     let shown: Vec<_> = text.lines().take(MAX_ECHOED_LINES).collect();
     for (at, line) in shown.iter().enumerate() {
         let front = if at == 0 { &first } else { &rest };
         rows.extend(hang(
-            &StyledLine::of(line, TextStyle::Strong),
+            &StyledLine::new(line, TextStyle::Strong),
             front,
             &rest,
             columns,
@@ -104,7 +104,7 @@ pub(super) fn prompt_rows(text: &str, columns: usize) -> Vec<StyledLine> {
     let more = text.lines().count().saturating_sub(shown.len());
     if more > 0 {
         rows.push(
-            StyledLine::of(
+            StyledLine::new(
                 format!("  {}", text!("app-more-lines", more)),
                 TextStyle::Dim,
             )

@@ -160,7 +160,7 @@ impl TurnView {
     pub(super) fn print_text(&mut self, text: &str, out: &mut Scrollback) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
-            let rows = diff::numbered("", text.lines(), out.columns());
+            let rows = diff::diff_rows("", text.lines(), out.columns());
             if rows.len() > DIFF_ROWS {
                 let call = ToolCallView::new("", text!("app-changes"));
                 self.results.push(call, text);
@@ -418,9 +418,9 @@ impl TurnView {
         out.print_apart(markdown::render(text, out.columns()));
         for (at, option) in options.iter().enumerate() {
             out.print(hang(
-                &StyledLine::of(option, TextStyle::Plain),
-                &StyledLine::of(format!(" {} ", at + 1), TextStyle::Accent),
-                &StyledLine::of("   ", TextStyle::Plain),
+                &StyledLine::new(option, TextStyle::Plain),
+                &StyledLine::new(format!(" {} ", at + 1), TextStyle::Accent),
+                &StyledLine::new("   ", TextStyle::Plain),
                 out.columns(),
             ));
         }
@@ -464,7 +464,7 @@ impl TurnView {
             ApprovalReply::Once
             | ApprovalReply::Always
             | ApprovalReply::AlwaysBy { .. }
-            | ApprovalReply::Session => dialog.and_then(ApprovalDialog::change),
+            | ApprovalReply::Session => dialog.and_then(ApprovalDialog::diff_tool),
         };
         self.calls.set_approved_diff(approved_diff);
         self.calls.restart_clocks(self.activity.now());

@@ -70,7 +70,7 @@ impl App {
             Some(Hint::QuitAgain) => text!("app-quit-again"),
             Some(Hint::RewindAgain) => text!("app-rewind-again"),
             Some(Hint::Mode(mode)) => {
-                let front = StyledLine::of(mode.name(), TextStyle::Warning);
+                let front = StyledLine::new(mode.name(), TextStyle::Warning);
                 return front
                     .and(format!(": {}", mode_meaning(mode)), TextStyle::Plain)
                     .cut(columns);
@@ -91,6 +91,6 @@ impl App {
             }
             None | Some(Hint::Opened) => return self.status.line(columns),
         };
-        StyledLine::of(hint, TextStyle::Warning).cut(columns)
+        StyledLine::new(hint, TextStyle::Warning).cut(columns)
     }
 }

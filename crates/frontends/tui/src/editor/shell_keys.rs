@@ -19,7 +19,7 @@ impl Editor {
             KeyCode::Char('k') if control => self.cut_to_end(),
             KeyCode::Char('u') if control => self.cut_to_start(),
             KeyCode::Char('w') if control => self.cut_word(),
-            KeyCode::Char('y') if control => self.put_back(),
+            KeyCode::Char('y') if control => self.paste_cut(),
             KeyCode::Char('d') if control => self.delete(),
             KeyCode::Char('h') if control => self.backspace(),
             KeyCode::Char('b') if alt => self.word_left(),
