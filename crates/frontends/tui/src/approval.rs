@@ -1,9 +1,9 @@
-//! A call that waits for a yes or no: what is shown, and what keys mean.
+//! A tool call that needs the user's approval: its rows and keys.
 //!
-//! What is asked about is printed whole, as finished output, so that it can be scrolled through;
-//! the question stands in the live region. Invariants: no key that was pressed before the question
-//! could be read answers it (`armed`), and one key allows at most this one call. A choice that
-//! allows more is confirmed with Enter while its rules are shown.
+//! The subject is printed in full as finished output, so that the user can scroll through it; the
+//! question is part of the live region. Invariants: a key that is pressed before the question could
+//! be read doesn't answer it (`armed`), and a single key allows at most this one call. A choice
+//! that allows more is confirmed with Enter while its rules are visible.
 
 use haft_agent::{Approval, ApprovalReply, MAIN, PermissionRule};
 use haft_text::reveal;
@@ -17,46 +17,44 @@ use crate::proposed;
 use crate::rule_prefix;
 use crate::wrap::{chop, hang, wrap};
 
-/// Rows of a reason or a choice, so that all of them fit a small terminal.
-const FEW: usize = 2;
-/// Rules longer than this are shown whole above the question.
+/// Maximum rows of a reason or a choice, so that all of them fit a small terminal.
+const MAX_TEXT_ROWS: usize = 2;
+/// Rules longer than this, in bytes, are printed above the question.
 const LONG_RULES: usize = 60;
 
-/// A question that is open.
+/// An open approval.
 #[derive(Debug)]
 pub(crate) struct ApprovalDialog {
     pub(crate) approval: Approval,
-    /// Whether keys answer it yet.
+    /// True once keys answer the question.
     pub(crate) armed: bool,
     pub(crate) stage: ApprovalStage,
-    /// Whether edits could be accepted from now on.
+    /// True if the user can allow all edits until the session ends.
     edits: bool,
-    /// The choice the arrows stand on: none before the first of them, so that Enter alone says
-    /// nothing.
+    /// The selected row. `None` before the first arrow key, so that Enter alone doesn't answer.
     chosen: Option<usize>,
-    /// Whether the reason was too long to stand beside the choices, and was printed with the
-    /// subject.
+    /// True if the reason was too long for the question and was printed with the subject.
     reason_above: bool,
-    /// The file that rules are saved in, as it is shown.
+    /// The display path of the file in which rules are saved.
     rules_file: String,
-    /// The key that opened the input, until something else shows that the user edits rather than
-    /// types a sentence.
+    /// The key that opened the input, until it is clear that the user edits instead of typing a
+    /// sentence.
     opened_by: Option<char>,
 }
 
 /// A choice that allows more than the call at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
-    /// The rules of the approval are saved.
+    /// Saves the rules of the approval.
     Always,
-    /// The rules of the approval hold until the session ends.
+    /// Applies the rules of the approval until the session ends.
     Session,
-    /// Edits are not asked about until the session ends.
+    /// Allows all edits until the session ends.
     AllEdits,
 }
 
 impl Grant {
-    /// The key that chooses it.
+    /// Returns the key of the choice.
     pub(crate) fn key(self) -> char {
         match self {
             Self::Always => 'a',
@@ -65,39 +63,49 @@ impl Grant {
     }
 }
 
-/// What is being typed for it.
+/// The step of the dialog that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ApprovalStage {
-    /// Nothing: a key chooses.
+    /// A key selects an answer.
     Choose,
-    /// Nothing: Enter confirms this choice.
+    /// Enter confirms this choice.
     Confirm(Grant),
-    /// The user types a reason for the model, with a no.
+    /// The user types a reason for refusing the call.
     Reason,
-    /// Other arguments.
+    /// The user edits the arguments.
     Change,
-    /// The rules that allow it from now on, one in each line.
+    /// The user edits the rules to save, one per line.
     Rule,
 }
 
-/// What a key chooses.
+impl ApprovalStage {
+    /// Returns true if the answer is typed into the editor.
+    pub(crate) fn uses_editor(self) -> bool {
+        match self {
+            Self::Choose | Self::Confirm(_) => false,
+            Self::Reason | Self::Change | Self::Rule => true,
+        }
+    }
+}
+
+/// The meaning of a key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ApprovalChoice {
-    /// That is the answer.
+    /// Answers the question.
     Answer(ApprovalReply),
-    /// More than this call is allowed, once the user has confirmed it.
+    /// Allows more than this call, after a confirmation.
     Confirm(Grant),
-    /// A reason is typed first.
+    /// Asks for a reason first.
     Reason,
-    /// The arguments are changed first, beginning with this text.
+    /// Opens the arguments for editing, starting with this text.
     Change(String),
-    /// What a file would hold is changed first, in the user's editor.
+    /// Opens the file that the call would write in the user's editor.
     ChangeFile,
-    /// Rules are written first, beginning with these.
+    /// Opens the rules for editing, starting with these.
     Rule(String),
 }
 
-/// One of the rows a question ends in.
+/// A row of the question: a key and its meaning.
 struct ApprovalRow {
     key: char,
     text: String,
@@ -105,10 +113,10 @@ struct ApprovalRow {
 }
 
 impl ApprovalDialog {
-    /// Creates the question as it is at first, in this mode. Rules are saved in `rules_file`.
+    /// Creates the dialog in `mode`. Rules are saved in `rules_file`.
     pub(crate) fn new(approval: Approval, mode: PermissionMode, rules_file: &str) -> Self {
         let is_edit = diff::is_diff(&approval.subject) || proposed::is_file_tool(&approval.tool);
-        // What no rule can allow is asked whatever the mode.
+        // Calls that no rule can allow need approval in every mode.
         let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
         Self {
             approval,
@@ -122,7 +130,7 @@ impl ApprovalDialog {
         }
     }
 
-    /// What can be answered, in the order it is shown.
+    /// Lists the answers in display order.
     fn rows(&self) -> Vec<ApprovalRow> {
         let row = |key, text: &str, short| ApprovalRow {
             key,
@@ -168,7 +176,7 @@ impl ApprovalDialog {
         rows
     }
 
-    /// What a key means, if anything.
+    /// Returns the choice of a key.
     pub(crate) fn choice(&self, key: char) -> Option<ApprovalChoice> {
         let can_remember = !self.approval.remember.is_empty();
         match key {
@@ -187,13 +195,13 @@ impl ApprovalDialog {
         }
     }
 
-    /// What the row the arrows stand on means.
+    /// Returns the choice of the selected row.
     pub(crate) fn chosen(&self) -> Option<ApprovalChoice> {
         self.choice(self.rows().get(self.chosen?)?.key)
     }
 
-    /// The arrows go to another row, and around at the ends.
-    pub(crate) fn step(&mut self, step: MenuMove) {
+    /// Moves the selection, wrapping around at the ends.
+    pub(crate) fn move_selection(&mut self, step: MenuMove) {
         let count = self.rows().len();
         self.chosen = Some(match (step, self.chosen) {
             (MenuMove::Up, None | Some(0)) | (MenuMove::PageDown, _) => count - 1,
@@ -201,6 +209,17 @@ impl ApprovalDialog {
             (MenuMove::Down, at) => at.map_or(0, |at| (at + 1) % count),
             (MenuMove::PageUp, _) => 0,
         });
+    }
+
+    /// Returns the choice that waits for Enter.
+    pub(crate) fn confirming(&self) -> Option<Grant> {
+        match self.stage {
+            ApprovalStage::Confirm(grant) => Some(grant),
+            ApprovalStage::Choose
+            | ApprovalStage::Reason
+            | ApprovalStage::Change
+            | ApprovalStage::Rule => None,
+        }
     }
 
     /// Opens the input for `stage`.
@@ -213,19 +232,19 @@ impl ApprovalDialog {
         };
     }
 
-    /// Notes that the user paused after opening the input: the next letter edits a command.
+    /// Notes that the user paused after opening the input, so that the next letter edits the
+    /// command.
     pub(crate) fn pause(&mut self) {
         if self.stage == ApprovalStage::Change {
             self.opened_by = None;
         }
     }
 
-    /// Returns the beginning of the sentence that the user seems to type, if a choice's key was
+    /// Returns the start of the sentence that the user seems to type, if the key of a choice was
     /// only its first letter.
     ///
-    /// `typed` is a character for the end of the text that the input was opened with. Behind a
-    /// rule, only a parenthesis makes sense. Behind a command, a letter does, but only after a
-    /// pause.
+    /// `typed` is a character at the end of the text with which the input was opened. After a rule,
+    /// only a parenthesis makes sense. After a command, a letter does, but only after a pause.
     pub(crate) fn sentence_begun(&mut self, typed: char) -> Option<String> {
         let opened_by = self.opened_by.take()?;
         let is_sentence = match self.stage {
@@ -236,13 +255,13 @@ impl ApprovalDialog {
         is_sentence.then(|| format!("{opened_by}{typed}"))
     }
 
-    /// Notes that the user edits what the input was opened with.
+    /// Notes that the user edits the text with which the input was opened.
     pub(crate) fn edit(&mut self) {
         self.opened_by = None;
     }
 
-    /// The answer that typed text is, or why it is none.
-    pub(crate) fn typed(&self, text: &str) -> Result<ApprovalReply, String> {
+    /// Converts typed text to an answer, or returns the reason why it is invalid.
+    pub(crate) fn parse_input(&self, text: &str) -> Result<ApprovalReply, String> {
         match self.stage {
             ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason => {
                 Ok(ApprovalReply::No {
@@ -250,7 +269,7 @@ impl ApprovalDialog {
                 })
             }
             ApprovalStage::Change => {
-                let arguments = self.changed(text)?;
+                let arguments = self.edited_arguments(text)?;
                 Ok(if arguments == self.approval.arguments {
                     ApprovalReply::Once
                 } else {
@@ -278,19 +297,19 @@ impl ApprovalDialog {
         }
     }
 
-    /// The rules to begin with where they are edited first, one in each line.
+    /// Returns the rules that the input starts with, one per line.
     fn proposed_rules(&self) -> String {
         let mut rules: Vec<_> = self
             .approval
             .remember
             .iter()
-            .map(|rule| rule_prefix::proposed(rule))
+            .map(|rule| rule_prefix::propose_rule(rule))
             .collect();
         rules.dedup();
         rules.join("\n")
     }
 
-    /// The tools that the rules of the approval name.
+    /// Returns the tools that the approval's rules name.
     fn tools_of_rules(&self) -> Vec<&str> {
         let mut tools: Vec<_> = self
             .approval
@@ -302,7 +321,7 @@ impl ApprovalDialog {
         tools
     }
 
-    /// Whether a rule can allow the call: one that names another tool is a slip of the keyboard.
+    /// Returns true if `rule` can allow the call. A rule that names another tool is a typo.
     fn is_about_this_tool(&self, rule: &str) -> bool {
         let tool = tool_of(rule);
         tool.contains('*') || self.tools_of_rules().contains(&tool)
@@ -322,7 +341,7 @@ impl ApprovalDialog {
         }
     }
 
-    fn changed(&self, text: &str) -> Result<Value, String> {
+    fn edited_arguments(&self, text: &str) -> Result<Value, String> {
         if self.command().is_none() {
             return serde_json::from_str(text).map_err(|error| text!("approval-not-json", error));
         }
@@ -333,8 +352,8 @@ impl ApprovalDialog {
         Ok(arguments)
     }
 
-    /// The tool that would make the change of files that is shown, where it is one.
-    pub(crate) fn change(&self) -> Option<String> {
+    /// Returns the tool if the subject is the diff of a change by the main agent.
+    pub(crate) fn diff_tool(&self) -> Option<String> {
         let Approval {
             agent,
             tool,
@@ -344,103 +363,95 @@ impl ApprovalDialog {
         (agent == MAIN && diff::is_diff(subject)).then(|| tool.clone())
     }
 
-    /// What it is about, whole.
+    /// Draws the subject in full.
     pub(crate) fn subject(&mut self, columns: usize) -> Vec<StyledLine> {
+        // The subject comes last, right above the question, after any rules and reasons.
+        let mut rows = self.rule_rows(columns);
+        if wrap(&self.reason(), columns).len() > MAX_TEXT_ROWS {
+            self.reason_above = true;
+            let reason = haft_messages::error_text(&self.approval.reason);
+            rows.extend(wrap(
+                &StyledLine::new(reveal(&reason), TextStyle::Warning),
+                columns,
+            ));
+        }
+        rows.extend(wrap(&self.title(), columns));
+        let subject = &self.approval.subject;
+        let room = columns.saturating_sub(2);
+        let shown: Vec<_> = if diff::is_diff(subject) {
+            diff::diff_rows("", reveal(subject).lines(), room)
+        } else {
+            reveal(subject)
+                .lines()
+                .flat_map(|line| chop(&StyledLine::new(line, TextStyle::Code), room))
+                .collect()
+        };
+        rows.extend(shown.iter().map(indent));
+        rows.extend(self.part_rows(columns));
+        rows
+    }
+
+    /// Draws the tool and its agent, whether it leaves the sandbox, and the size of a diff.
+    fn title(&self) -> StyledLine {
         let Approval {
             agent,
             tool,
             subject,
-            parts,
             leaves_sandbox,
             ..
         } = &self.approval;
-        let whose = if agent == MAIN {
-            String::new()
-        } else {
-            text!("approval-of-subagent", agent)
-        };
-        let title = StyledLine::of("? ", TextStyle::Warning)
-            .and(reveal(tool), TextStyle::Strong)
-            .and(
-                if *leaves_sandbox {
-                    format!(" {}", text!("approval-outside"))
-                } else {
-                    String::new()
-                },
-                TextStyle::Warning,
-            )
-            .and(reveal(&whose), TextStyle::Plain)
-            .and(
-                if diff::is_diff(subject) {
-                    format!("  {}", diff::counts(subject))
-                } else {
-                    String::new()
-                },
-                TextStyle::Dim,
-            );
-        // What is asked about stands right above the question, however many rules and reasons there
-        // are.
-        let mut rows = self.rule_rows(columns);
-        if wrap(&self.reason(), columns).len() > FEW {
-            self.reason_above = true;
-            let reason = haft_messages::error_text(&self.approval.reason);
-            rows.extend(wrap(
-                &StyledLine::of(reveal(&reason), TextStyle::Warning),
-                columns,
-            ));
+        let mut title =
+            StyledLine::new("? ", TextStyle::Warning).and(reveal(tool), TextStyle::Strong);
+        if *leaves_sandbox {
+            let outside = format!(" {}", text!("approval-outside"));
+            title = title.and(outside, TextStyle::Warning);
         }
-        rows.extend(wrap(&title, columns));
-        let room = columns.saturating_sub(2);
-        let inset = |row: StyledLine| {
-            StyledLine::of("  ", TextStyle::Plain)
-                .spans()
-                .iter()
-                .chain(row.spans())
-                .cloned()
-                .collect()
-        };
-        let shown: Vec<_> = if diff::is_diff(subject) {
-            diff::numbered("", reveal(subject).lines(), room)
-        } else {
-            reveal(subject)
-                .lines()
-                .flat_map(|line| chop(&StyledLine::of(line, TextStyle::Code), room))
-                .collect()
-        };
-        rows.extend(shown.into_iter().map(inset));
+        if agent != MAIN {
+            let subagent = text!("approval-of-subagent", agent);
+            title = title.and(reveal(&subagent), TextStyle::Plain);
+        }
+        if diff::is_diff(subject) {
+            let counts = format!("  {}", diff::change_counts(subject));
+            title = title.and(counts, TextStyle::Dim);
+        }
+        title
+    }
+
+    /// Draws the parts of the command that need approval, if other parts are already allowed.
+    fn part_rows(&self, columns: usize) -> Vec<StyledLine> {
+        let parts = &self.approval.parts;
         let asked: Vec<_> = parts
             .iter()
             .filter(|part| part.decision == Decision::Ask)
             .collect();
-        if !asked.is_empty() && asked.len() < parts.len() {
-            rows.push(StyledLine::of(
-                format!("  {}", text!("approval-not-allowed-yet")),
-                TextStyle::Dim,
-            ));
-            for part in asked {
-                let parts = chop(
-                    &StyledLine::of(reveal(&part.command), TextStyle::Plain),
-                    columns.saturating_sub(4),
-                );
-                rows.extend(parts.into_iter().map(inset).map(inset));
-            }
+        if asked.is_empty() || asked.len() == parts.len() {
+            return Vec::new();
+        }
+        let mut rows = vec![StyledLine::new(
+            format!("  {}", text!("approval-not-allowed-yet")),
+            TextStyle::Dim,
+        )];
+        for part in asked {
+            let command = StyledLine::new(reveal(&part.command), TextStyle::Plain);
+            let command_rows = chop(&command, columns.saturating_sub(4));
+            rows.extend(command_rows.iter().map(|row| indent(&indent(row))));
         }
         rows
     }
 
-    /// The rules of "always", where they do not fit beside it.
+    /// Draws the rules of "always" if they don't fit beside it.
     fn rule_rows(&self, columns: usize) -> Vec<StyledLine> {
         if self.rules().len() <= LONG_RULES {
             return Vec::new();
         }
         let mut rows =
-            vec![StyledLine::of(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
-        let first = StyledLine::of("  ", TextStyle::Plain);
-        let rest = StyledLine::of("    ", TextStyle::Plain);
+            vec![StyledLine::new(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
+        let first = StyledLine::new("  ", TextStyle::Plain);
+        let rest = StyledLine::new("    ", TextStyle::Plain);
         let rules = self.approval.remember.iter();
         rows.extend(rules.flat_map(|rule| {
             hang(
-                &StyledLine::of(reveal(rule), TextStyle::Plain),
+                &StyledLine::new(reveal(rule), TextStyle::Plain),
                 &first,
                 &rest,
                 columns,
@@ -455,18 +466,18 @@ impl ApprovalDialog {
         } else {
             haft_messages::error_text(&self.approval.reason)
         };
-        StyledLine::of(
+        StyledLine::new(
             text!("approval-question", reason = reveal(&reason)).trim_end(),
             TextStyle::Warning,
         )
     }
 
-    /// What would be allowed from now on, if that can be.
+    /// Returns the rules that would be saved, in one line.
     fn rules(&self) -> String {
         reveal(&self.approval.remember.join(", ")).into_owned()
     }
 
-    /// The question in no more rows than these, as far as that is possible.
+    /// Draws the question in at most `room` rows, as far as possible.
     pub(crate) fn question_within(&self, columns: usize, room: usize) -> Vec<StyledLine> {
         let rows = self.question(columns);
         if rows.len() <= room {
@@ -481,7 +492,7 @@ impl ApprovalDialog {
         }
         let mut short = self.short_rows(columns, |_| true);
         if short.len() >= room {
-            // Their keys stay; what is left fits.
+            // The hidden choices keep their keys.
             short = self.short_rows(columns, |key| !matches!(key, 's' | 'r'));
         }
         let reason = wrap(&self.reason(), columns);
@@ -493,7 +504,7 @@ impl ApprovalDialog {
         short
     }
 
-    /// The choices side by side, each in one piece.
+    /// Draws the choices side by side, without breaking one.
     fn short_rows(&self, columns: usize, is_shown: impl Fn(char) -> bool) -> Vec<StyledLine> {
         let key = if self.armed {
             TextStyle::Accent
@@ -508,7 +519,7 @@ impl ApprovalDialog {
             .filter(|(_, row)| is_shown(row.key))
         {
             let cell =
-                StyledLine::of(self.front(at, row.key), key).and(row.short, TextStyle::Plain);
+                StyledLine::new(self.front(at, row.key), key).and(row.short, TextStyle::Plain);
             match lines.last_mut() {
                 Some(last) if last.width() + cell.width() <= columns => {
                     cell.spans().iter().for_each(|span| last.push(span.clone()));
@@ -519,12 +530,12 @@ impl ApprovalDialog {
         lines.into_iter().map(|line| line.cut(columns)).collect()
     }
 
-    /// The mark and the key before a choice.
+    /// Returns the mark and the key before a choice.
     fn front(&self, at: usize, key: char) -> String {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
 
-    /// What a choice allows from now on, where that is kept, and the keys.
+    /// Draws what a choice allows, where the grant is stored, and the keys.
     fn confirmation(
         &self,
         grant: Grant,
@@ -532,10 +543,10 @@ impl ApprovalDialog {
         rows: ConfirmationRows,
     ) -> Vec<StyledLine> {
         let (question, kept, keys) = self.confirmed(grant);
-        let indent = StyledLine::of("  ", TextStyle::Plain);
+        let indent = StyledLine::new("  ", TextStyle::Plain);
         let hung = |text: &str, style| {
-            few(hang(
-                &StyledLine::of(text, style),
+            cut_text_rows(hang(
+                &StyledLine::new(text, style),
                 &indent,
                 &indent,
                 columns,
@@ -543,8 +554,8 @@ impl ApprovalDialog {
         };
         let mut shown = Vec::new();
         if rows == ConfirmationRows::All {
-            shown.extend(few(wrap(
-                &StyledLine::of(question, TextStyle::Warning),
+            shown.extend(cut_text_rows(wrap(
+                &StyledLine::new(question, TextStyle::Warning),
                 columns,
             )));
         }
@@ -555,7 +566,7 @@ impl ApprovalDialog {
         if rows == ConfirmationRows::All {
             shown.extend(hung(&kept, TextStyle::Dim));
         }
-        let keys = StyledLine::of(keys, TextStyle::Accent);
+        let keys = StyledLine::new(keys, TextStyle::Accent);
         match rows {
             ConfirmationRows::All => shown.extend(wrap(&keys, columns)),
             ConfirmationRows::Few => shown.push(keys.cut(columns)),
@@ -563,7 +574,7 @@ impl ApprovalDialog {
         shown
     }
 
-    /// The question, where the grant is kept, and the keys, each as a sentence.
+    /// Returns the question, where the grant is stored, and the keys, each as a sentence.
     pub(crate) fn confirmed(&self, grant: Grant) -> (&'static str, String, &'static str) {
         match grant {
             Grant::Always => (
@@ -584,23 +595,23 @@ impl ApprovalDialog {
         }
     }
 
-    /// The file that rules are saved in.
+    /// Returns the display path of the file in which rules are saved.
     pub(crate) fn rules_file(&self) -> &str {
         &self.rules_file
     }
 
-    /// Returns what was allowed by saved rules, and the file they are in.
+    /// Returns a sentence that names the saved rules and their file.
     pub(crate) fn saved(&self, rules: &[String]) -> String {
         let rules = reveal(&rules.join(", ")).into_owned();
         text!("approval-saved", rules, file = reveal(&self.rules_file))
     }
 
-    /// The question.
+    /// Draws the question without a limit on rows.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
         if let ApprovalStage::Confirm(grant) = self.stage {
             return self.confirmation(grant, columns, ConfirmationRows::All);
         }
-        let mut rows = few(wrap(&self.reason(), columns));
+        let mut rows = cut_text_rows(wrap(&self.reason(), columns));
         let key = if self.armed {
             TextStyle::Accent
         } else {
@@ -614,10 +625,10 @@ impl ApprovalDialog {
                     } else {
                         TextStyle::Plain
                     };
-                    let front = StyledLine::of(self.front(at, row.key), key);
-                    let rest = StyledLine::of("   ", TextStyle::Plain);
-                    rows.extend(few(hang(
-                        &StyledLine::of(&row.text, style),
+                    let front = StyledLine::new(self.front(at, row.key), key);
+                    let rest = StyledLine::new("   ", TextStyle::Plain);
+                    rows.extend(cut_text_rows(hang(
+                        &StyledLine::new(&row.text, style),
                         &front,
                         &rest,
                         columns,
@@ -625,39 +636,52 @@ impl ApprovalDialog {
                 }
                 text!("approval-choice-keys")
             }
-            // Returned above.
+            // Drawn above.
             ApprovalStage::Confirm(_) => "",
             ApprovalStage::Reason => text!("approval-reason-keys"),
             ApprovalStage::Change => text!("approval-edit-keys"),
             ApprovalStage::Rule => {
                 let kept = text!("approval-saved-in", file = reveal(&self.rules_file));
-                rows.extend(few(wrap(&StyledLine::of(kept, TextStyle::Dim), columns)));
+                rows.extend(cut_text_rows(wrap(
+                    &StyledLine::new(kept, TextStyle::Dim),
+                    columns,
+                )));
                 text!("approval-rule-keys")
             }
         };
-        rows.push(StyledLine::of(note, TextStyle::Dim).cut(columns));
+        rows.push(StyledLine::new(note, TextStyle::Dim).cut(columns));
         rows
     }
 }
 
-/// How much of a confirmation is shown.
+/// The amount of a confirmation that is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConfirmationRows {
     All,
-    /// The rules and the keys.
+    /// Only the rules and the keys.
     Few,
 }
 
-/// The part of a rule that names its tool.
+/// Indents a row by two columns.
+fn indent(row: &StyledLine) -> StyledLine {
+    StyledLine::new("  ", TextStyle::Plain)
+        .spans()
+        .iter()
+        .chain(row.spans())
+        .cloned()
+        .collect()
+}
+
+/// Returns the tool that a rule names.
 fn tool_of(rule: &str) -> &str {
     rule.split('(').next().unwrap_or(rule).trim()
 }
 
-/// The first of these rows: whatever they say, the choices below them must stay on the screen.
-fn few(mut rows: Vec<StyledLine>) -> Vec<StyledLine> {
-    if rows.len() > FEW {
-        rows.truncate(FEW);
-        rows.push(StyledLine::of("   …", TextStyle::Dim));
+/// Cuts the rows to [`MAX_TEXT_ROWS`], so that the choices below them stay on the screen.
+fn cut_text_rows(mut rows: Vec<StyledLine>) -> Vec<StyledLine> {
+    if rows.len() > MAX_TEXT_ROWS {
+        rows.truncate(MAX_TEXT_ROWS);
+        rows.push(StyledLine::new("   …", TextStyle::Dim));
     }
     rows
 }
@@ -683,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_hidden_or_repainted() {
+    fn approval_subject_shows_control_characters() {
         let hostile = "rm -rf ~\r\u{1b}[2K\u{1b}[1Als\u{202e}\n\u{8}\u{8}echo";
         let mut asking = asking("execute_command", json!({"command": hostile}), hostile);
         let rows: Vec<_> = asking.subject(60).iter().map(StyledLine::plain).collect();
@@ -691,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_the_sandbox_stands_in_the_title() {
+    fn approval_title_names_leaving_the_sandbox() {
         let mut asking = asking("execute_command", json!({"command": "make"}), "make");
         assert_eq!(asking.subject(60)[0].plain(), "? execute_command");
         asking.approval.leaves_sandbox = true;
@@ -702,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_that_do_not_fit_beside_the_choices_stand_above_them() {
+    fn approval_prints_long_reasons_above() {
         let mut asking = asking("execute_command", json!({"command": "make"}), "make");
         asking.approval.reason = "it would run outside the sandbox; ".repeat(4) + "the last one";
         let shown: Vec<_> = asking.subject(40).iter().map(StyledLine::plain).collect();
@@ -715,7 +739,7 @@ mod tests {
     }
 
     #[test]
-    fn long_subjects_are_shown_whole() {
+    fn approval_shows_long_subjects_in_full() {
         let line = "x".repeat(10_000);
         let mut asking = asking("execute_command", json!({"command": line}), &line);
         let shown: String = asking
@@ -728,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_rule_hides_no_choice() {
+    fn approval_with_long_rule_shows_all_choices() {
         let mut asking = asking("execute_command", json!({"command": "x"}), "x");
         asking.approval.remember = vec![format!("execute_command({})", "long ".repeat(5_000))];
         asking.approval.reason = "no ".repeat(5_000);
@@ -742,7 +766,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_words() {
+    fn approval_parses_keys_and_text() {
         let mut one = asking(
             "execute_command",
             json!({"command": "ls", "cwd": "a"}),
@@ -755,32 +779,32 @@ mod tests {
         assert_eq!(one.choice('a'), None, "there is no rule to keep");
         assert_eq!(one.choice('e'), Some(ApprovalChoice::Change("ls".into())));
         one.stage = ApprovalStage::Change;
-        assert_eq!(one.typed("ls"), Ok(ApprovalReply::Once));
+        assert_eq!(one.parse_input("ls"), Ok(ApprovalReply::Once));
         assert_eq!(
-            one.typed("ls -l"),
+            one.parse_input("ls -l"),
             Ok(ApprovalReply::Changed {
                 arguments: json!({"command": "ls -l", "cwd": "a"})
             })
         );
         one.stage = ApprovalStage::Reason;
         assert_eq!(
-            one.typed(" not there "),
+            one.parse_input(" not there "),
             Ok(ApprovalReply::No {
                 reason: "not there".into()
             })
         );
         let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
         other.stage = ApprovalStage::Change;
-        assert!(other.typed("{").is_err());
+        assert!(other.parse_input("{").is_err());
         assert_eq!(
-            other.typed(r#"{"path": "b"}"#),
+            other.parse_input(r#"{"path": "b"}"#),
             Ok(ApprovalReply::Changed {
                 arguments: json!({"path": "b"})
             })
         );
     }
     #[test]
-    fn a_rule_is_edited_before_it_is_kept() {
+    fn approval_rule_is_edited_before_saving() {
         let mut one = asking(
             "execute_command",
             json!({"command": "cargo test -p x"}),
@@ -806,7 +830,7 @@ mod tests {
         );
         one.stage = ApprovalStage::Rule;
         assert_eq!(
-            one.typed("execute_command(cargo test -p x)"),
+            one.parse_input("execute_command(cargo test -p x)"),
             Ok(ApprovalReply::Always)
         );
         let rules = vec![
@@ -814,18 +838,18 @@ mod tests {
             "read_file(a)".to_owned(),
         ];
         assert_eq!(
-            one.typed(&rules.join("\n\n ")),
+            one.parse_input(&rules.join("\n\n ")),
             Ok(ApprovalReply::AlwaysBy { rules })
         );
-        assert!(one.typed("execute_command(").is_err() && one.typed(" \n").is_err());
+        assert!(one.parse_input("execute_command(").is_err() && one.parse_input(" \n").is_err());
         assert!(
-            one.typed("read_file(a)").is_err(),
+            one.parse_input("read_file(a)").is_err(),
             "it does not allow this call"
         );
     }
 
     #[test]
-    fn all_edits_are_offered_only_where_the_mode_would_change() {
+    fn approval_offers_all_edits_only_in_ask_mode() {
         let subject = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n";
         let mut edit = asking("write_to_file", json!({"path": "a"}), subject);
         assert_eq!(edit.choice('s'), None, "it is asked in every mode");
@@ -842,7 +866,7 @@ mod tests {
     }
 
     #[test]
-    fn confirmation_shows_the_rules_and_where_they_are_kept() {
+    fn approval_confirmation_shows_rules_and_file() {
         let mut one = asking(
             "execute_command",
             json!({"command": "make \u{1b}"}),
@@ -886,10 +910,10 @@ mod tests {
     }
 
     #[test]
-    fn arrows_walk_and_enter_alone_says_nothing() {
+    fn approval_arrows_select_and_enter_alone_is_ignored() {
         let mut one = asking("execute_command", json!({"command": "ls"}), "ls");
         assert_eq!(one.chosen(), None);
-        one.step(MenuMove::Down);
+        one.move_selection(MenuMove::Down);
         assert_eq!(
             one.chosen(),
             Some(ApprovalChoice::Answer(ApprovalReply::Once))
@@ -899,13 +923,13 @@ mod tests {
                 .iter()
                 .any(|row| row.plain() == "▸y yes, this once")
         );
-        one.step(MenuMove::Up);
+        one.move_selection(MenuMove::Up);
         assert_eq!(
             one.chosen(),
             Some(ApprovalChoice::Change("ls".into())),
             "the last row"
         );
-        one.step(MenuMove::Up);
+        one.move_selection(MenuMove::Up);
         assert_eq!(one.chosen(), Some(ApprovalChoice::Reason));
     }
 }

@@ -1,4 +1,4 @@
-//! One question on one line of the terminal, before the interface begins.
+//! A one-line question at the terminal, before the interface starts.
 
 use std::io::{self, Write};
 
@@ -12,28 +12,28 @@ use crate::run::{Signals, TuiError};
 use crate::terminal::RawTerminal;
 use crate::wrap::hang;
 
-/// What is seen of what is typed.
+/// The echo of typed characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputEcho {
-    /// Every character.
+    /// Shows every character.
     Visible,
-    /// A star for each: it is a secret.
+    /// Shows a star for each character of a secret.
     Masked,
 }
 
-/// How wide the terminal is, where there is one.
+/// Returns the width of the terminal, if there is one.
 pub fn columns() -> Option<usize> {
     crossterm::terminal::size().ok().map(|size| size.0.into())
 }
 
-/// The text with lines that do not fit the terminal broken between words.
+/// Breaks lines that don't fit the terminal between words.
 pub fn fitted(text: &str) -> String {
     let columns = columns().map_or(usize::MAX, |columns| columns.max(16));
     let rows: Vec<_> = text_rows(text, TextStyle::Plain, columns)
         .iter()
         .map(StyledLine::plain)
         .collect();
-    // What is typed next stands apart from what it answers.
+    // Keeps the input that follows apart from the question.
     let end = ["\n", " "]
         .into_iter()
         .find(|end| text.ends_with(end))
@@ -42,9 +42,9 @@ pub fn fitted(text: &str) -> String {
     format!("{}{end}", rows.join("\n"))
 }
 
-/// A text behind what stands in front of it, broken to so many columns below where it begins.
+/// Puts `text` after `front` and wraps it to `columns`, indented to the column at which it starts.
 pub fn hung(front: &str, text: &str, columns: usize) -> String {
-    let of = |text: &str| StyledLine::of(text, TextStyle::Plain);
+    let of = |text: &str| StyledLine::new(text, TextStyle::Plain);
     let rows = hang(
         &of(text),
         &of(front),
@@ -57,34 +57,35 @@ pub fn hung(front: &str, text: &str, columns: usize) -> String {
         .join("\n")
 }
 
-/// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal
-/// came.
+/// Asks a question and waits for a line. Returns `None` if the user left with Esc, Ctrl-C or
+/// Ctrl-D, or a signal arrived.
 pub fn ask(question: &str, echo: InputEcho) -> Result<Option<String>, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let _taken = RawTerminal::take()?;
+        let _taken = RawTerminal::enter()?;
         let mut out = io::stdout();
         let mut typed = LineInput {
             text: String::new(),
             echo,
         };
-        let answer = read(&mut out, question, &mut typed).await?;
-        put(&mut out, "\r\n")?;
+        let answer = read_line(&mut out, question, &mut typed).await?;
+        write_text(&mut out, "\r\n")?;
         Ok(answer)
     })
 }
 
-async fn read(
+async fn read_line(
     out: &mut impl Write,
     question: &str,
     typed: &mut LineInput,
 ) -> io::Result<Option<String>> {
     let mut keys = EventStream::new();
     let mut signals = Signals::new()?;
-    // Whoever sees the question can answer it.
-    put(out, &StyledLine::of(question, TextStyle::Plain).plain())?;
+    // Keys and signals are watched first, so that an answer isn't lost once the question is
+    // visible.
+    write_text(out, &StyledLine::new(question, TextStyle::Plain).plain())?;
     loop {
         let event = tokio::select! {
             biased;
@@ -93,7 +94,7 @@ async fn read(
         };
         match event {
             Some(Ok(Event::Key(key))) => match typed.key(key) {
-                LineInputStep::On(shown) => put(out, &shown)?,
+                LineInputStep::On(shown) => write_text(out, &shown)?,
                 LineInputStep::Done => return Ok(Some(std::mem::take(&mut typed.text))),
                 LineInputStep::Left => return Ok(None),
             },
@@ -105,7 +106,7 @@ async fn read(
                     .chars()
                     .map(|c| typed.push_char(c))
                     .collect();
-                put(out, &shown)?;
+                write_text(out, &shown)?;
             }
             Some(Ok(
                 Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_),
@@ -115,15 +116,15 @@ async fn read(
     }
 }
 
-fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
+fn write_text(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// What a key does.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 enum LineInputStep {
-    /// This is to be written.
+    /// Writes this text and continues.
     On(String),
     Done,
     Left,
@@ -140,16 +141,16 @@ impl LineInput {
         match key.code {
             _ if key.kind == KeyEventKind::Release => LineInputStep::On(String::new()),
             KeyCode::Enter => LineInputStep::Done,
-            // Enter that was pressed before the terminal was taken.
+            // Enter that was pressed before the terminal was in raw mode.
             KeyCode::Char('j') if control => LineInputStep::Done,
             KeyCode::Esc => LineInputStep::Left,
             KeyCode::Char('c' | 'd') if control => LineInputStep::Left,
             KeyCode::Char('u') if control => {
                 let count = self.text.chars().count();
-                LineInputStep::On((0..count).map(|_| self.back()).collect())
+                LineInputStep::On((0..count).map(|_| self.erase_last()).collect())
             }
-            KeyCode::Char('h') if control => LineInputStep::On(self.back()),
-            KeyCode::Backspace => LineInputStep::On(self.back()),
+            KeyCode::Char('h') if control => LineInputStep::On(self.erase_last()),
+            KeyCode::Backspace => LineInputStep::On(self.erase_last()),
             KeyCode::Char(c) if !control => LineInputStep::On(self.push_char(c)),
             _ => LineInputStep::On(String::new()),
         }
@@ -165,13 +166,13 @@ impl LineInput {
 
     fn shown(&self, c: char) -> String {
         match self.echo {
-            InputEcho::Visible => StyledLine::of(c.to_string(), TextStyle::Plain).plain(),
+            InputEcho::Visible => StyledLine::new(c.to_string(), TextStyle::Plain).plain(),
             InputEcho::Masked => "*".to_owned(),
         }
     }
 
-    /// Removes the last character, on the terminal too.
-    fn back(&mut self) -> String {
+    /// Removes the last character and returns the bytes that erase it on the terminal.
+    fn erase_last(&mut self) -> String {
         self.text
             .pop()
             .map_or_else(String::new, |c| "\u{8} \u{8}".repeat(width(&self.shown(c))))
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_shown() {
+    fn ask_masks_secrets() {
         let mut typed = LineInput {
             text: String::new(),
             echo: InputEcho::Masked,
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_goes_from_the_terminal() {
+    fn ask_erases_deleted_characters() {
         let mut typed = LineInput {
             text: String::new(),
             echo: InputEcho::Visible,

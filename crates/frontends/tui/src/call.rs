@@ -1,7 +1,8 @@
-//! A tool call: one row while it runs, a few once it has run, all of it when it is opened.
+//! A tool call: one row while it runs, a few when it has finished, all of it when the user opens
+//! it.
 //!
-//! Invariant: a call that runs is one row whatever it says, and a result takes a bounded number of
-//! rows and of work unless it is opened; where rows are left out, that shows.
+//! Invariant: a running call is exactly one row, and a result takes a bounded number of rows and a
+//! bounded amount of work unless it is opened. Omitted rows are indicated.
 
 use std::time::Duration;
 
@@ -15,27 +16,27 @@ use crate::diff;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::hang;
 
-/// Rows of a result that are shown without being asked for.
+/// Maximum rows of a result that isn't opened.
 const ERROR_ROWS: usize = 6;
 const OUTPUT_ROWS: usize = 5;
 pub(crate) const DIFF_ROWS: usize = 60;
-/// A result that is opened shows no more than this of itself.
+/// Maximum bytes of a result that is opened.
 const OPENED_BYTES: usize = 64 * 1024;
 
-/// A call that runs or has run.
+/// A running or finished call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolCallView {
     pub(crate) id: String,
     pub(crate) tool: String,
-    /// What it is about: the path, the command.
+    /// The subject of the call, such as a path or a command.
     pub(crate) about: String,
-    /// The last thing it said while it ran.
+    /// The last progress message.
     pub(crate) progress: String,
-    /// When it began to run.
+    /// The time at which the call started to run.
     pub(crate) since: Duration,
-    /// The file it is about, where a click may open it.
+    /// The absolute path of the call's file, if the terminal supports links.
     pub(crate) link: Option<String>,
-    /// Whether the user has edited its arguments.
+    /// True if the user has edited the arguments.
     pub(crate) edited: bool,
 }
 
@@ -52,16 +53,15 @@ impl ToolCallView {
         }
     }
 
-    /// Returns a result as the user reads it: whoever edited a call needs no note that it was
-    /// edited.
+    /// Removes the note that the user edited the call: the note is for the model.
     pub(crate) fn shown_result<'a>(&self, text: &'a str) -> &'a str {
         let note = text.rfind(CHANGED_NOTE).filter(|_| self.edited);
         note.map_or(text, |at| &text[..at])
     }
 
-    /// The row of a call that runs.
+    /// Draws a running call.
     pub(crate) fn running(&self, now: Duration, columns: usize) -> StyledLine {
-        let line = self.title(StyledLine::of("… ", TextStyle::Accent));
+        let line = self.title(StyledLine::new("… ", TextStyle::Accent));
         let took = now.saturating_sub(self.since);
         let line = if took < Duration::from_secs(1) {
             line
@@ -82,7 +82,7 @@ impl ToolCallView {
         line.cut(columns)
     }
 
-    /// The rows of a call that has run.
+    /// Draws a finished call.
     pub(crate) fn finished(
         &self,
         status: ToolStatus,
@@ -91,13 +91,13 @@ impl ToolCallView {
         columns: usize,
     ) -> Vec<StyledLine> {
         let mark = match status {
-            ToolStatus::Success => StyledLine::of("✓ ", TextStyle::Good),
-            ToolStatus::Partial => StyledLine::of("~ ", TextStyle::Warning),
-            ToolStatus::Error => StyledLine::of("✗ ", TextStyle::Bad),
+            ToolStatus::Success => StyledLine::new("✓ ", TextStyle::Good),
+            ToolStatus::Partial => StyledLine::new("~ ", TextStyle::Warning),
+            ToolStatus::Error => StyledLine::new("✗ ", TextStyle::Bad),
         };
-        let measure = StyledLine::of(self.measure(status, text, now), TextStyle::Dim);
+        let measure = StyledLine::new(self.measure(status, text, now), TextStyle::Dim);
         let room = columns.saturating_sub(measure.width());
-        // What came of it stays, however long the path.
+        // The outcome stays visible, however long the path is.
         let title = if room < columns / 2 {
             self.title(mark)
         } else {
@@ -123,13 +123,17 @@ impl ToolCallView {
                     .lines()
                     .skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
                 cut(
-                    &inset(diff::numbered(&self.about, from, columns.saturating_sub(2))),
+                    &inset(diff::diff_rows(
+                        &self.about,
+                        from,
+                        columns.saturating_sub(2),
+                    )),
                     DIFF_ROWS,
                     OmittedEnd::Last,
                 )
             }
             (_, "execute_command" | "session_start" | "session_interactive") => {
-                // That all went well is said by the mark.
+                // The mark already indicates success.
                 let said = text
                     .strip_prefix("Exit code 0.\n--- stdout ---\n")
                     .unwrap_or(text);
@@ -144,10 +148,10 @@ impl ToolCallView {
         rows.into_iter().map(|row| row.cut(columns)).collect()
     }
 
-    /// All of its result, for those who want to see it.
+    /// Draws the whole result, up to [`OPENED_BYTES`].
     pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut rows = vec![
-            self.title(StyledLine::of("▾ ", TextStyle::Accent))
+            self.title(StyledLine::new("▾ ", TextStyle::Accent))
                 .cut(columns),
         ];
         let limits = haft_text::CutLimits {
@@ -155,7 +159,7 @@ impl ToolCallView {
             bytes: OPENED_BYTES,
         };
         let text = haft_text::cut_lines(text, limits).text;
-        rows.extend(inset(diff::numbered(
+        rows.extend(inset(diff::diff_rows(
             "",
             text.lines(),
             columns.saturating_sub(2),
@@ -163,7 +167,7 @@ impl ToolCallView {
         rows
     }
 
-    /// What came of it, in a few words: how much was found, or how long it took.
+    /// Summarizes the outcome in a few words: the number of matches, or the duration.
     fn measure(&self, status: ToolStatus, text: &str, now: Duration) -> String {
         let lines = || text.lines().filter(|line| !line.trim().is_empty()).count();
         let shown = |count: usize| haft_text::grouped(count as u64);
@@ -186,7 +190,9 @@ impl ToolCallView {
             "list_files" | "glob" if status == ToolStatus::Success => {
                 text!("app-entries", count = lines(), shown = shown(lines()))
             }
-            _ if status == ToolStatus::Success && diff::is_change(text) => diff::counts(text),
+            _ if status == ToolStatus::Success && diff::is_change(text) => {
+                diff::change_counts(text)
+            }
             _ if took < Duration::from_secs(1) => return String::new(),
             _ => format!("{:.1} s", took.as_secs_f64()),
         };
@@ -194,8 +200,8 @@ impl ToolCallView {
     }
 
     fn title(&self, mark: StyledLine) -> StyledLine {
-        // What a command or a path does to a terminal is shown, not done: half of it would be
-        // hidden.
+        // Control characters of a command or path are made visible, not executed: they could hide a
+        // part of it.
         let about = haft_text::reveal(&first_line(&self.about)).into_owned();
         if self.tool == "execute_command" && !about.is_empty() {
             return mark.and(about, TextStyle::Strong);
@@ -212,7 +218,7 @@ impl ToolCallView {
     }
 }
 
-/// What a call is about, in one line.
+/// Returns the subject of a call in one line.
 pub(crate) fn about(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else {
         return String::new();
@@ -262,7 +268,7 @@ pub(crate) fn about(arguments: &Value) -> String {
         .to_owned()
 }
 
-/// The first line; that there are more shows.
+/// Returns the first line, with a mark if there are more.
 fn first_line(text: &str) -> String {
     match text.trim().split_once('\n') {
         Some((first, _)) => format!("{first} …"),
@@ -271,13 +277,13 @@ fn first_line(text: &str) -> String {
 }
 
 fn plain(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
-    let indent = StyledLine::of("  ", TextStyle::Plain);
+    let indent = StyledLine::new("  ", TextStyle::Plain);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    // A line of a megabyte would be thousands of rows, of which a few are shown.
+    // A line of a megabyte would be thousands of rows, of which only a few are shown.
     lines
         .flat_map(|line| {
             hang(
-                &StyledLine::of(head(line), style),
+                &StyledLine::new(head(line), style),
                 &indent,
                 &indent,
                 columns,
@@ -292,7 +298,7 @@ fn head(line: &str) -> &str {
 
 fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
     let indented = |row: StyledLine| {
-        StyledLine::of("  ", TextStyle::Plain)
+        StyledLine::new("  ", TextStyle::Plain)
             .spans()
             .iter()
             .chain(row.spans())
@@ -302,7 +308,8 @@ fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
     rows.into_iter().map(indented).collect()
 }
 
-/// How a command ended, and the end of what it said: of its errors first, which say why.
+/// Draws the exit status of a failed command and the end of its output, preferably of stderr, which
+/// explains the failure.
 fn failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
     let (said, errors) = text.split_once("\n--- stderr ---\n").unwrap_or((text, ""));
     let (verdict, said) = said.split_once("\n--- stdout ---\n").unwrap_or((said, ""));
@@ -324,7 +331,7 @@ fn failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// Which end is left out.
+/// The end that is cut off.
 #[derive(Clone, Copy)]
 pub(crate) enum OmittedEnd {
     First,
@@ -335,7 +342,7 @@ pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> 
     let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else {
         return rows.to_vec();
     };
-    let note = StyledLine::of(
+    let note = StyledLine::new(
         format!("  {}", text!("app-more-rows", extra)),
         TextStyle::Dim,
     );
@@ -348,15 +355,15 @@ pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> 
     }
 }
 
-/// Rows of text that is only looked at. Words stay whole, and what is inset stays so.
+/// Draws text, wrapped between words. Indentation is kept.
 pub(crate) fn text_rows(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
     let rows = |line: &str| {
         let text = line.trim_start_matches(' ');
-        let indent = StyledLine::of(
+        let indent = StyledLine::new(
             " ".repeat((line.len() - text.len()).min(columns / 2)),
             TextStyle::Plain,
         );
-        hang(&StyledLine::of(text, style), &indent, &indent, columns)
+        hang(&StyledLine::new(text, style), &indent, &indent, columns)
     };
     text.lines().flat_map(rows).collect()
 }
@@ -379,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_unless_there_is_something_to_see() {
+    fn call_is_one_row_without_output() {
         let rows = call("read_file", "src/main.rs").finished(
             ToolStatus::Success,
             "1\tfn main() {}",
@@ -405,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_shown_as_one() {
+    fn call_shows_a_diff() {
         let text = "Changed a.rs.\n\n--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
         let rows =
             call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, Duration::ZERO, 40);
@@ -422,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_output_stay_in_their_rows() {
+    fn call_output_stays_in_its_rows() {
         let hostile = "a\u{1b}[1A\u{1b}[2K\nb\r✓ all tests passed";
         let running = ToolCallView {
             progress: hostile.into(),
@@ -450,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_is_about() {
+    fn about_names_the_subject() {
         assert_eq!(about(&json!({"timeout": 3, "command": "ls"})), "ls");
         assert_eq!(
             about(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),

@@ -1,15 +1,15 @@
-//! What can be typed after a slash.
+//! The slash commands of the terminal interface.
 
 pub(crate) mod familiar;
 
-/// A command of haft's own.
+/// A built-in slash command.
 #[derive(Clone, Copy, Debug)]
 pub struct SlashCommand {
-    /// Its name, without the slash.
+    /// The name, without the slash.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Returns the description, in one line.
     pub help: fn() -> &'static str,
-    /// Who does it.
+    /// The component that carries the command out.
     pub(crate) by: CommandHandler,
 }
 
@@ -17,11 +17,11 @@ pub struct SlashCommand {
 pub(crate) enum CommandHandler {
     /// The interface itself.
     Own(InterfaceCommand),
-    /// Whoever holds the session.
+    /// The owner of the session.
     Session(SessionCommand),
-    /// `haft` with these arguments, whose output is shown.
+    /// `haft` with these arguments. Its output is printed.
     Haft(&'static [&'static str]),
-    /// The changes of this conversation, shown while a turn runs too.
+    /// The session, which prints the changes of this conversation even while a turn runs.
     Diff,
 }
 
@@ -85,8 +85,8 @@ impl SlashCommand {
     }
 }
 
-/// Every command of haft's own, in the order help shows them. Any other name is looked for among
-/// the user's commands.
+/// All built-in commands, in the order of `/help`. Other names are looked up among the user's
+/// commands.
 pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand::own("help", || text!("commands-help"), InterfaceCommand::Help),
     SlashCommand::own(
@@ -149,7 +149,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand::own("quit", || text!("commands-quit"), InterfaceCommand::Quit),
 ];
 
-/// The command that was typed, with what stands after it; none if it is not one of haft's own.
+/// Finds the built-in command that was typed, and its arguments.
 pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
     let called = typed.trim().strip_prefix('/')?;
     let (name, arguments) = called
@@ -159,12 +159,12 @@ pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
     Some((*found, arguments.trim()))
 }
 
-/// Whether the terminal has a command of this name, be it under a name that another agent uses.
+/// Returns true if the terminal has a command of this name, including the names of other agents.
 pub fn is_command(name: &str) -> bool {
     COMMANDS.iter().any(|command| command.name == name) || familiar::find(name).is_some()
 }
 
-/// Keys, in the order help shows them.
+/// Lists the keys and their descriptions, in the order of `/help`.
 pub(crate) fn keys() -> Vec<(&'static str, &'static str)> {
     vec![
         ("Enter", text!("commands-key-enter")),
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_with_what_stands_after_them() {
+    fn find_returns_command_and_arguments() {
         let (found, arguments) = find("/resume  3fa9 ").unwrap();
         assert_eq!((found.name, arguments), ("resume", "3fa9"));
         assert!(

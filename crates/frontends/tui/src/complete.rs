@@ -1,41 +1,41 @@
-//! What the word that is being typed could become.
+//! Ranks the completions of the word before the cursor.
 
 use std::cmp::Reverse;
 
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-/// How many paths are offered.
-const OFFERED: usize = 50;
+/// Maximum paths that are offered.
+const MAX_PATHS: usize = 50;
 
-/// What is offered, best first, and which of it is chosen.
+/// The completions, best first, and the selected one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompletionMenu {
     pub(crate) items: Vec<CompletionItem>,
     pub(crate) chosen: usize,
 }
 
-/// Something the word could become.
+/// A completion of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompletionItem {
-    /// What is put in its place.
+    /// The text that replaces the word.
     pub(crate) text: String,
-    /// What that is, in a few words.
+    /// A short description.
     pub(crate) help: String,
 }
 
-/// Which way the choice moves; behind the last comes the first.
+/// A movement of the selection. Single steps wrap around at the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MenuMove {
     Up,
     Down,
-    /// A page further, up to the first or the last.
+    /// A page up, at most to the first item.
     PageUp,
     PageDown,
 }
 
-/// Items a page key moves over.
-const PAGE: usize = 6;
+/// Items that a page key moves over.
+const PAGE_ITEMS: usize = 6;
 
 impl CompletionMenu {
     pub(crate) fn step(&mut self, step: MenuMove) {
@@ -43,8 +43,8 @@ impl CompletionMenu {
         self.chosen = match step {
             MenuMove::Up => self.chosen + count - 1,
             MenuMove::Down => self.chosen + 1,
-            MenuMove::PageUp => self.chosen.saturating_sub(PAGE),
-            MenuMove::PageDown => (self.chosen + PAGE).min(count - 1),
+            MenuMove::PageUp => self.chosen.saturating_sub(PAGE_ITEMS),
+            MenuMove::PageDown => (self.chosen + PAGE_ITEMS).min(count - 1),
         } % count;
     }
 
@@ -53,23 +53,30 @@ impl CompletionMenu {
     }
 }
 
-/// The commands that fit what was typed: the best first, and of those the ones that were used most.
-pub(crate) fn commands<'a>(
+/// Returns the commands that match `typed`, best first. Of equally good ones, the most used comes
+/// first.
+pub(crate) fn rank_commands<'a>(
     typed: &str,
     names: impl Iterator<Item = &'a str>,
     used: impl Fn(&str) -> usize,
 ) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
-    let ranked =
-        names.filter_map(|name| Some((rank(&typed, name)?, Reverse(used(name)), name.len(), name)));
+    let ranked = names.filter_map(|name| {
+        Some((
+            match_rank(&typed, name)?,
+            Reverse(used(name)),
+            name.len(),
+            name,
+        ))
+    });
     let mut found: Vec<_> = ranked.collect();
     found.sort_unstable();
     found.into_iter().map(|(_, _, _, name)| name).collect()
 }
 
-/// The paths that a few of their letters may mean, best first; those that have the letters in one
-/// piece before the others.
-pub(crate) fn paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// Returns the paths that fuzzily match `typed`, best first. Paths that contain it as a substring
+/// come before the others.
+pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::new(
         typed,
@@ -86,13 +93,13 @@ pub(crate) fn paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Ve
     found.sort_unstable();
     found
         .into_iter()
-        .take(OFFERED)
+        .take(MAX_PATHS)
         .map(|(.., name)| name)
         .collect()
 }
 
-/// How well a name fits: 0 is best.
-fn rank(typed: &str, name: &str) -> Option<u8> {
+/// Returns how well a name matches; 0 is best.
+fn match_rank(typed: &str, name: &str) -> Option<u8> {
     let name = name.to_lowercase();
     let last = name
         .trim_end_matches('/')
@@ -120,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_comes_first() {
+    fn completion_ranks_the_best_match_first() {
         let names = [
             "src/app/keys.rs",
             "keys.md",
@@ -128,7 +135,7 @@ mod tests {
             "k/e/y/s.txt",
             "README.md",
         ];
-        let found = paths("Keys", names.into_iter());
+        let found = rank_paths("Keys", names.into_iter());
         assert_eq!(
             found,
             [
@@ -138,14 +145,14 @@ mod tests {
                 "k/e/y/s.txt"
             ]
         );
-        let found = paths("apkey", names.into_iter());
+        let found = rank_paths("apkey", names.into_iter());
         assert_eq!(
             found,
             ["src/app/keys.rs"],
             "letters may be left out, over folders too"
         );
-        assert_eq!(paths("", names.into_iter()).first(), Some(&"keys.md"));
-        let found = commands(
+        assert_eq!(rank_paths("", names.into_iter()).first(), Some(&"keys.md"));
+        let found = rank_commands(
             "co",
             ["compact", "cost", "context", "commit", "docs"].into_iter(),
             |_| 0,
@@ -154,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_are_used_come_before_others() {
+    fn completion_prefers_used_commands() {
         let names = || ["help", "compact", "context", "commit", "cost"].into_iter();
         let used = |name: &str| match name {
             "context" => 5,
@@ -162,15 +169,15 @@ mod tests {
             _ => 0,
         };
         assert_eq!(
-            commands("", names(), used),
+            rank_commands("", names(), used),
             ["context", "commit", "cost", "help", "compact"]
         );
-        assert_eq!(commands("com", names(), used), ["commit", "compact"]);
-        assert_eq!(commands("help", names(), used), ["help"]);
+        assert_eq!(rank_commands("com", names(), used), ["commit", "compact"]);
+        assert_eq!(rank_commands("help", names(), used), ["help"]);
     }
 
     #[test]
-    fn the_choice_goes_round() {
+    fn completion_selection_wraps_around() {
         let item = |text: &str| CompletionItem {
             text: text.into(),
             help: String::new(),

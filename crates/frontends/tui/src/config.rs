@@ -2,18 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the terminal interface behaves.
+/// Settings of the terminal interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TuiConfig {
-    /// Whose keys edit what is typed.
+    /// The key bindings of the input line.
     pub editing: Editing,
-    /// Plain lines of text, nothing redrawn: for screen readers. `--plain` does it once.
+    /// Prints plain lines and redraws nothing, for screen readers. `--plain` does this once.
     pub plain: bool,
-    /// How many of the texts that were sent are kept for the next session of the project; 0 keeps
-    /// none.
+    /// The number of prompts kept for the project's next session; 0 keeps none.
     pub history: usize,
-    /// The bell, the title and a notification when a question waits or a long turn ends.
+    /// Uses the bell, the title and a notification when a question opens or a long turn ends.
     pub notifications: bool,
 }
 
@@ -28,13 +27,13 @@ impl Default for TuiConfig {
     }
 }
 
-/// Whose keys edit what is typed.
+/// The key bindings of the input line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Editing {
-    /// Those of shells.
+    /// Shell bindings, as in readline.
     #[default]
     Shell,
-    /// Those of vi.
+    /// Vim bindings.
     Vim,
 }

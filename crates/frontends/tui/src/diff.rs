@@ -1,12 +1,12 @@
-//! Changes of files as rows.
+//! Draws unified diffs.
 
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::chop;
 
-/// The rows of a unified diff, or of text that may hold one, with the numbers of its lines; the
-/// first file need not be named where it is known.
-pub(crate) fn numbered<'a>(
+/// Draws a unified diff, or text that may contain one, with line numbers. `path` is the first file
+/// if the diff doesn't name it.
+pub(crate) fn diff_rows<'a>(
     path: &str,
     lines: impl Iterator<Item = &'a str>,
     columns: usize,
@@ -14,11 +14,11 @@ pub(crate) fn numbered<'a>(
     let lines: Vec<_> = lines.collect();
     let last = lines
         .iter()
-        .filter_map(|line| HunkLines::of(line))
+        .filter_map(|line| HunkLines::parse(line))
         .map(HunkLines::last)
         .max()
         .unwrap_or(0);
-    let mut change = DiffPainter::of(path);
+    let mut change = DiffPainter::new(path);
     let room = last.to_string().len();
     let rows = lines.into_iter().flat_map(|line| {
         let number = change.number(line);
@@ -26,9 +26,10 @@ pub(crate) fn numbered<'a>(
         let Some(number) = number else {
             return chop(&row, columns);
         };
-        let gutter = StyledLine::of(format!("{number:>room$} "), TextStyle::LineNumber);
-        // What goes on stands behind the sign, so that it is not taken for a line of its own.
-        let blank = StyledLine::of(" ".repeat(room + 2), TextStyle::LineNumber);
+        let gutter = StyledLine::new(format!("{number:>room$} "), TextStyle::LineNumber);
+        // Continuation rows are indented behind the sign, so that they don't look like lines of
+        // their own.
+        let blank = StyledLine::new(" ".repeat(room + 2), TextStyle::LineNumber);
         let rows = chop(&row, columns.saturating_sub(room + 2))
             .into_iter()
             .enumerate();
@@ -41,7 +42,7 @@ pub(crate) fn numbered<'a>(
     rows.collect()
 }
 
-/// The numbers of the next lines of a place, and how many are left of it.
+/// The position in a hunk: the next line numbers and the lines that remain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HunkLines {
     old: u64,
@@ -51,8 +52,8 @@ struct HunkLines {
 }
 
 impl HunkLines {
-    /// What the head of a place says, as in `@@ -1,3 +1,4 @@`.
-    fn of(line: &str) -> Option<Self> {
+    /// Parses a hunk header, such as `@@ -1,3 +1,4 @@`.
+    fn parse(line: &str) -> Option<Self> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
         let range = |text: &str| {
             let (first, count) = text.split_once(',').unwrap_or((text, "1"));
@@ -78,18 +79,18 @@ impl HunkLines {
     }
 }
 
-/// A change as it is read, line by line.
+/// The state while a diff is drawn line by line.
 struct DiffPainter {
-    /// The file as it is at the beginning of each place.
+    /// The old file at the start of each hunk.
     file: Highlighter,
-    /// The file as it will be, up to here.
+    /// The new file up to the current line.
     new: Highlighter,
     lines: HunkLines,
 }
 
 impl DiffPainter {
-    fn of(path: &str) -> Self {
-        let file = Highlighter::of_path(path);
+    fn new(path: &str) -> Self {
+        let file = Highlighter::for_path(path);
         Self {
             file,
             new: file,
@@ -97,9 +98,9 @@ impl DiffPainter {
         }
     }
 
-    /// The number of this line: in the file as it was where it is removed, else as it will be.
+    /// Returns the line's number: in the old file if the line is removed, else in the new file.
     fn number(&mut self, line: &str) -> Option<u64> {
-        if let Some(lines) = HunkLines::of(line) {
+        if let Some(lines) = HunkLines::parse(line) {
             self.lines = lines;
             return None;
         }
@@ -128,16 +129,16 @@ impl DiffPainter {
         match line.split_at_checked(1) {
             Some(("+", rest)) if !line.starts_with("+++") => {
                 let code = self.new.line(rest);
-                StyledLine::of("+", TextStyle::Added)
+                StyledLine::new("+", TextStyle::Added)
                     .spans()
                     .iter()
                     .cloned()
-                    .chain(code.spans().iter().map(added))
+                    .chain(code.spans().iter().map(recolor_added))
                     .collect()
             }
             Some((" ", rest)) => {
                 let code = self.new.line(rest);
-                StyledLine::of(" ", TextStyle::Plain)
+                StyledLine::new(" ", TextStyle::Plain)
                     .spans()
                     .iter()
                     .chain(code.spans())
@@ -146,19 +147,19 @@ impl DiffPainter {
             }
             _ => {
                 if let Some(path) = line.strip_prefix("+++ ") {
-                    self.file = Highlighter::of_path(path);
+                    self.file = Highlighter::for_path(path);
                     self.new = self.file;
                 } else if line.starts_with("@@") {
                     self.new = self.file;
                 }
-                StyledLine::of(line, style(line))
+                StyledLine::new(line, style(line))
             }
         }
     }
 }
 
-/// What is added stays the colour of that; only words that stand out keep their own.
-fn added(span: &StyledSpan) -> StyledSpan {
+/// Recolors a span of an added line. Only highlighted words keep their color.
+fn recolor_added(span: &StyledSpan) -> StyledSpan {
     let style = if span.style() == TextStyle::Plain {
         TextStyle::Added
     } else {
@@ -167,10 +168,10 @@ fn added(span: &StyledSpan) -> StyledSpan {
     StyledSpan::part(span.text().to_owned(), style)
 }
 
-/// How many lines are added and removed: as a result says of each file, for its diff may be cut,
-/// else as the diff shows.
-pub(crate) fn counts(text: &str) -> String {
-    let said: Vec<_> = text.lines().filter_map(said_counts).collect();
+/// Returns the numbers of added and removed lines. A result states them for each file, because its
+/// diff may be cut; otherwise they are counted in the diff.
+pub(crate) fn change_counts(text: &str) -> String {
+    let said: Vec<_> = text.lines().filter_map(stated_counts).collect();
     let (added, removed) = if said.is_empty() {
         shown_counts(text)
     } else {
@@ -187,9 +188,9 @@ fn sum(all: (u64, u64), one: &(u64, u64)) -> (u64, u64) {
     (all.0 + one.0, all.1 + one.1)
 }
 
-/// What a line of a result says, as in "Changed `a`: 1 edit applied, 12 lines added, 3 removed.",
-/// or of a file that is new.
-fn said_counts(line: &str) -> Option<(u64, u64)> {
+/// Parses the counts of a result's line, such as "Changed `a`: 1 edit applied, 12 lines added, 3
+/// removed.", or of a new file.
+fn stated_counts(line: &str) -> Option<(u64, u64)> {
     let said = line.strip_suffix('.').filter(|_| {
         ["Changed `", "Moved `", "Created `"]
             .iter()
@@ -213,7 +214,7 @@ fn said_counts(line: &str) -> Option<(u64, u64)> {
 }
 
 fn shown_counts(text: &str) -> (u64, u64) {
-    let mut painter = DiffPainter::of("");
+    let mut painter = DiffPainter::new("");
     let mut counts = (0, 0);
     for line in text.lines() {
         match (painter.number(line), line.bytes().next()) {
@@ -225,19 +226,19 @@ fn shown_counts(text: &str) -> (u64, u64) {
     counts
 }
 
-/// What a unified diff says of one file.
+/// The part of a unified diff that concerns one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileSection<'a> {
-    /// Its name before, and after.
+    /// The old and the new name.
     pub(crate) names: (&'a str, &'a str),
-    /// The heads and lines of its places.
+    /// The hunk headers and the lines of all hunks.
     pub(crate) lines: Vec<&'a str>,
 }
 
-/// A unified diff file by file; what stands before the first is left out.
+/// Splits a unified diff by file. Text before the first file is dropped.
 pub(crate) fn sections(diff: &str) -> Vec<FileSection<'_>> {
     let mut sections: Vec<FileSection<'_>> = Vec::new();
-    let mut painter = DiffPainter::of("");
+    let mut painter = DiffPainter::new("");
     let mut old = None;
     for line in diff.lines() {
         if painter.number(line).is_none() {
@@ -264,12 +265,12 @@ pub(crate) fn sections(diff: &str) -> Vec<FileSection<'_>> {
     sections
 }
 
-/// Whether a result says what was changed in files.
+/// Returns true if a result reports changed files.
 pub(crate) fn is_change(text: &str) -> bool {
-    is_diff(text) || text.lines().any(|line| said_counts(line).is_some())
+    is_diff(text) || text.lines().any(|line| stated_counts(line).is_some())
 }
 
-/// Whether the text holds a unified diff.
+/// Returns true if the text contains a unified diff.
 pub(crate) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))
 }
@@ -288,9 +289,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_in_a_diff_has_the_tones_of_its_language() {
+    fn diff_highlights_code() {
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
-        let rows = numbered("", text.lines(), 60);
+        let rows = diff_rows("", text.lines(), 60);
         let has = |row: usize, text: &str, style| {
             rows[row]
                 .spans()
@@ -314,9 +315,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_as_their_place_says() {
+    fn diff_numbers_lines_by_hunk() {
         let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
-        let shown: Vec<_> = numbered("", text.lines(), 40)
+        let shown: Vec<_> = diff_rows("", text.lines(), 40)
             .iter()
             .map(StyledLine::plain)
             .collect();
@@ -332,7 +333,7 @@ mod tests {
         ];
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
-        let shown: Vec<_> = numbered("", long.lines(), 20)
+        let shown: Vec<_> = diff_rows("", long.lines(), 20)
             .iter()
             .map(StyledLine::plain)
             .collect();
@@ -346,22 +347,22 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_though_the_diff_is_cut() {
+    fn diff_counts_lines_of_a_cut_diff() {
         let cut = "2 edits applied in 2 files.\nChanged `a: b`: 1 edit applied, 1 line added, 2 removed.\n@@ -1,2 +1 @@\n-x\n\
                    [9 more lines of the diff are not shown.]\nCreated `b`: 1300 lines.\nMoved `c` to `d`: 1 chunk applied, 4 lines \
                    added, 0 removed.\nDeleted `e`.";
-        assert_eq!(counts(cut), "+1,305 −2");
+        assert_eq!(change_counts(cut), "+1,305 −2");
         assert_eq!(
-            counts(
+            change_counts(
                 "--- a\n+++ b\n@@ -1,2 +1,3 @@\n--- rule\n+++ x\n+y\n z\n--- c\n+++ d\n@@ -0,0 +1 @@\n+q"
             ),
             "+3 −1"
         );
-        assert_eq!(counts("Created `a`: 2 lines, 8 bytes."), "+2 −0");
+        assert_eq!(change_counts("Created `a`: 2 lines, 8 bytes."), "+2 −0");
     }
 
     #[test]
-    fn a_diff_is_read_file_by_file() {
+    fn diff_is_split_by_file() {
         let diff = "--- a\n+++ a\n@@ -1 +1 @@\n--- rule\n+++ rule\n--- /dev/null\n+++ b c\n@@ -0,0 +1 @@\n+new\n--- old\n+++ moved\n";
         let found = sections(diff);
         let names: Vec<_> = found.iter().map(|section| section.names).collect();
@@ -372,19 +373,19 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_head_of_a_place_is_read(text in proptest::prelude::any::<String>(), numbers in proptest::array::uniform4(0u64..u64::MAX)) {
+        fn diff_accepts_any_hunk_header(text in proptest::prelude::any::<String>(), numbers in proptest::array::uniform4(0u64..u64::MAX)) {
             let [a, b, c, d] = numbers;
             let diff = format!("@@ -{a},{b} +{c},{d} @@{text}\n-x\n+y\n z\n{text}");
-            for row in numbered("", diff.lines(), 24) {
+            for row in diff_rows("", diff.lines(), 24) {
                 proptest::prop_assert!(row.width() <= 24);
             }
         }
     }
 
     #[test]
-    fn lines_of_a_diff_have_their_tones() {
+    fn diff_styles_lines() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let styles: Vec<_> = numbered("", text.lines(), 40)
+        let styles: Vec<_> = diff_rows("", text.lines(), 40)
             .iter()
             .map(|row| row.spans().last().unwrap().style())
             .collect();

@@ -1,9 +1,10 @@
-//! The line people type into, which may be many lines.
+//! The multi-line editor of the input line.
 //!
-//! Responsible for text, cursor, what was cut out, long pastes and history. Invariant: the cursor
-//! stands between two characters as people see them, never inside one. A long paste is one
-//! character here and is put in full when the text is taken.
+//! Responsible for text, cursor, cut text, long pastes and history. Invariant: the cursor is on a
+//! grapheme boundary. A long paste is one character of the text and is expanded when the text is
+//! taken.
 
+mod shell_keys;
 mod vim;
 
 use std::ops::Range;
@@ -17,14 +18,14 @@ use crate::wrap::NARROWEST;
 
 use vim::Vim;
 
-/// A paste longer than this is shown as one word.
-const LONG_LINES: usize = 8;
-const LONG_BYTES: usize = 1_000;
-/// The characters that stand for pastes: nobody types them.
+/// A paste with more lines or bytes than this is shown as one word.
+const MAX_SHOWN_LINES: usize = 8;
+const MAX_SHOWN_BYTES: usize = 1_000;
+/// The characters that stand for pastes. They are private and can't be typed.
 const PASTES: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
-const HISTORY: usize = 500;
+const MAX_HISTORY: usize = 500;
 
-/// What is being typed.
+/// The text that is being typed.
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     text: String,
@@ -32,13 +33,13 @@ pub(crate) struct Editor {
     pastes: Vec<String>,
     cut: String,
     history: Vec<String>,
-    /// The place in the history, and what was typed before it was left for it.
+    /// The position in the history, and the draft from before the history was entered.
     recalled: Option<(usize, String)>,
-    /// None where keys are those of a shell.
+    /// The state of Vim mode; `None` with shell bindings.
     vim: Option<Vim>,
 }
 
-/// The rows of the editor, and where its cursor is.
+/// The rows of the editor and the position of the cursor.
 pub(crate) struct EditorView {
     pub(crate) rows: Vec<StyledLine>,
     pub(crate) row: usize,
@@ -53,17 +54,17 @@ impl Editor {
         }
     }
 
-    /// Keys are those of vi.
+    /// Switches to Vim bindings.
     pub(crate) fn use_vim(&mut self) {
         self.vim = Some(Vim::default());
     }
 
-    /// The mode of vi, if its keys are used.
+    /// Returns the name of Vim's mode, or `None` with shell bindings.
     pub(crate) fn vim_mode(&self) -> Option<&'static str> {
         self.vim.as_ref().map(Vim::mode)
     }
 
-    /// Gives a key to vi; whether it was one of its own.
+    /// Offers a key to Vim mode. Returns false if the key isn't one of Vim's.
     pub(crate) fn vim_key(&mut self, key: KeyEvent) -> bool {
         let Some(mut vim) = self.vim.take() else {
             return false;
@@ -73,7 +74,7 @@ impl Editor {
         taken
     }
 
-    /// The text as it is shown, a paste being one character.
+    /// Returns the text, in which a long paste is one character.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -86,25 +87,25 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// The text with every paste in full.
-    pub(crate) fn whole(&self) -> String {
-        self.text.chars().map(|c| self.full(c)).collect()
+    /// Returns the text with pastes in full.
+    pub(crate) fn full_text(&self) -> String {
+        self.text.chars().map(|c| self.expand_paste(c)).collect()
     }
 
-    /// Takes the text out, with every paste in full, and remembers it.
-    pub(crate) fn take(&mut self) -> String {
-        let text = self.whole();
+    /// Removes the text, adds it to the history, and returns it with pastes in full.
+    pub(crate) fn take_text(&mut self) -> String {
+        let text = self.full_text();
         self.clear();
         self.vim.iter_mut().for_each(Vim::reset);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
             self.history.push(text.clone());
-            let extra = self.history.len().saturating_sub(HISTORY);
+            let extra = self.history.len().saturating_sub(MAX_HISTORY);
             self.history.drain(..extra);
         }
         text
     }
 
-    fn full(&self, c: char) -> String {
+    fn expand_paste(&self, c: char) -> String {
         self.paste_of(c)
             .map_or_else(|| c.to_string(), str::to_owned)
     }
@@ -122,62 +123,62 @@ impl Editor {
         (self.cursor, self.recalled) = (0, None);
     }
 
-    /// Puts this text in place of what is there.
+    /// Replaces the text.
     pub(crate) fn set(&mut self, text: &str) {
         self.clear();
         self.insert(text);
     }
 
-    /// Has the next letters typed rather than taken as commands of vi.
+    /// Makes the next letters insert text instead of running Vim commands.
     pub(crate) fn type_next(&mut self) {
         self.vim.iter_mut().for_each(Vim::reset);
     }
 
-    /// Types text.
+    /// Inserts text at the cursor.
     pub(crate) fn insert(&mut self, text: &str) {
         let text: String = text.chars().filter(|c| !PASTES.contains(c)).collect();
-        self.put(&text);
+        self.insert_raw(&text);
     }
 
-    fn put(&mut self, text: &str) {
+    fn insert_raw(&mut self, text: &str) {
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
-        // A mark may have joined the character after it.
+        // A combining mark may have joined the character after it.
         self.cursor = self.boundary_from(self.cursor);
     }
 
-    /// Takes a paste in: whole and shown as it is when it is short, as one word when it is long.
+    /// Inserts a paste. A long one is shown as one word.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let text = sanitise(&text);
-        let long = text.len() > LONG_BYTES || text.lines().count() > LONG_LINES;
+        let long = text.len() > MAX_SHOWN_BYTES || text.lines().count() > MAX_SHOWN_LINES;
         let number = u32::from(*PASTES.start()) + self.pastes.len() as u32;
         match char::from_u32(number).filter(|c| long && PASTES.contains(c)) {
             Some(c) => {
                 self.pastes
                     .push(text.chars().filter(|c| !PASTES.contains(c)).collect());
-                self.put(&c.to_string());
+                self.insert_raw(&c.to_string());
             }
             None => self.insert(&text),
         }
     }
 
     pub(crate) fn backspace(&mut self) {
-        let from = self.before(self.cursor);
+        let from = self.previous_boundary(self.cursor);
         self.remove(from, self.cursor);
     }
 
     pub(crate) fn delete(&mut self) {
-        let to = self.after(self.cursor);
+        let to = self.next_boundary(self.cursor);
         self.remove(self.cursor, to);
     }
 
     pub(crate) fn left(&mut self) {
-        self.cursor = self.before(self.cursor);
+        self.cursor = self.previous_boundary(self.cursor);
     }
 
     pub(crate) fn right(&mut self) {
-        self.cursor = self.after(self.cursor);
+        self.cursor = self.next_boundary(self.cursor);
     }
 
     pub(crate) fn word_left(&mut self) {
@@ -203,9 +204,9 @@ impl Editor {
 
     pub(crate) fn cut_to_end(&mut self) {
         let end = self.line_end();
-        // At the end of a line the break itself is cut.
+        // At the end of a line, the line break is cut.
         let to = if end == self.cursor {
-            self.after(end)
+            self.next_boundary(end)
         } else {
             end
         };
@@ -220,12 +221,12 @@ impl Editor {
         self.cut_out(self.word_before(), self.cursor);
     }
 
-    pub(crate) fn put_back(&mut self) {
+    pub(crate) fn paste_cut(&mut self) {
         let cut = self.cut.clone();
-        self.put(&cut);
+        self.insert_raw(&cut);
     }
 
-    /// How often a slash command was called, as far as the history goes back.
+    /// Returns how often the history contains a slash command.
     pub(crate) fn uses(&self, command: &str) -> usize {
         let called = |text: &&String| {
             text.strip_prefix('/')
@@ -235,7 +236,7 @@ impl Editor {
         self.history.iter().filter(called).count()
     }
 
-    /// A row up, or back in the history from the first one.
+    /// Moves up a line; on the first line, goes back in the history.
     pub(crate) fn up(&mut self) {
         let start = self.line_start();
         if start == 0 {
@@ -246,7 +247,7 @@ impl Editor {
         self.cursor = self.column_of(above, start - 1, column);
     }
 
-    /// A row down, or forth in the history from the last one.
+    /// Moves down a line; on the last line, goes forward in the history.
     pub(crate) fn down(&mut self) {
         let end = self.line_end();
         if end == self.text.len() {
@@ -262,7 +263,7 @@ impl Editor {
         self.cursor = self.column_of(below, until, column);
     }
 
-    /// What was sent before, newest first, that holds this.
+    /// Returns the history entry that contains `query`, after skipping `skip` newer ones.
     pub(crate) fn search(&self, query: &str, skip: usize) -> Option<&str> {
         self.history
             .iter()
@@ -272,14 +273,14 @@ impl Editor {
             .map(String::as_str)
     }
 
-    /// The word the cursor is in or behind, from its beginning to the cursor.
+    /// Returns the part of the word at the cursor that is before the cursor.
     pub(crate) fn word(&self) -> &str {
         let before = &self.text[..self.cursor];
         let start = before
             .rfind(char::is_whitespace)
-            .map_or(0, |at| self.after(at));
+            .map_or(0, |at| self.next_boundary(at));
         let word = &before[start.min(before.len())..];
-        // Chinese has no blanks: a file is mentioned directly behind it, and behind a bracket.
+        // Chinese has no spaces: a mention may follow directly, and so it may after a bracket.
         // `a@b` and `x/@y` are one word.
         let begins = |at: &usize| {
             word[..*at].ends_with(|c: char| !c.is_ascii() || "([{<\"'`,;:=".contains(c))
@@ -288,15 +289,15 @@ impl Editor {
         mention.map_or(word, |at| &word[at..])
     }
 
-    /// Puts something in place of the word before the cursor.
+    /// Replaces the word before the cursor.
     pub(crate) fn replace_word(&mut self, with: &str) {
         let from = self.cursor - self.word().len();
         self.remove(from, self.cursor);
         self.insert(with);
     }
 
-    /// The rows to draw, no more than asked: those around the cursor. Words stay whole where they
-    /// can.
+    /// Lays the text out, wrapped between words if possible, and returns at most `at_most` rows
+    /// around the cursor.
     pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
         let front = width(prompt);
         let room = columns.saturating_sub(front + 1).max(NARROWEST);
@@ -328,7 +329,7 @@ impl Editor {
                 .iter()
                 .map(|cell| cell.1.as_str())
                 .collect();
-            StyledLine::of(front_text, TextStyle::Accent)
+            StyledLine::new(front_text, TextStyle::Accent)
                 .and(text, TextStyle::Plain)
                 .cut(columns)
         };
@@ -356,9 +357,9 @@ impl Editor {
                 lines => text!("app-pasted-lines", lines),
             },
             None if c == '\n' => "\n".to_owned(),
-            // A command that is edited before it runs may hold control characters. Drawing cleans
-            // the rest: the width must be that of what is drawn.
-            None => StyledLine::of(reveal(piece), TextStyle::Plain).plain(),
+            // A command that is edited before it runs may contain control characters. The width
+            // must be that of the sanitized text that is drawn.
+            None => StyledLine::new(reveal(piece), TextStyle::Plain).plain(),
         }
     }
 
@@ -386,10 +387,10 @@ impl Editor {
     }
 
     fn recall(&mut self, at: usize) {
-        // A draft with pastes comes back in full.
+        // A draft is restored with its pastes in full.
         let draft = match self.recalled.take() {
             Some((_, draft)) => draft,
-            None => self.whole(),
+            None => self.full_text(),
         };
         let text = self.history[at].clone();
         self.set(&text);
@@ -408,18 +409,18 @@ impl Editor {
         }
     }
 
-    fn before(&self, at: usize) -> usize {
+    fn previous_boundary(&self, at: usize) -> usize {
         self.text[..at]
             .grapheme_indices(true)
             .next_back()
             .map_or(0, |(from, _)| from)
     }
 
-    fn after(&self, at: usize) -> usize {
+    fn next_boundary(&self, at: usize) -> usize {
         at + self.text[at..].graphemes(true).next().map_or(0, str::len)
     }
 
-    /// The first boundary between characters that is not before this place.
+    /// Returns the first grapheme boundary at or after `at`.
     fn boundary_from(&self, at: usize) -> usize {
         let starts = self.text.grapheme_indices(true).map(|(start, _)| start);
         starts
@@ -442,7 +443,7 @@ impl Editor {
         let before = self.text[..self.cursor].trim_end();
         before
             .rfind(char::is_whitespace)
-            .map_or(0, |at| self.after(at))
+            .map_or(0, |at| self.next_boundary(at))
     }
 
     fn column_of(&self, from: usize, to: usize, column: usize) -> usize {
@@ -453,12 +454,12 @@ impl Editor {
     }
 }
 
-/// Where rows of this many columns begin and end, in cells; line breaks are in none of them.
+/// Returns the range of cells of each row. Line breaks are in none of them.
 fn word_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut start = 0;
     let mut used = 0;
-    // Behind the last blank of the row.
+    // The cell after the last space of the row.
     let mut chance = None;
     for (at, (_, text)) in cells.iter().enumerate() {
         if text == "\n" {
@@ -467,7 +468,7 @@ fn word_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
             continue;
         }
         let wide = width(text);
-        // A blank may stand in the last column, which is the cursor's.
+        // A space fits into the last column, which is reserved for the cursor.
         let fits = used + wide <= room || text == " " && used == room;
         if !fits && at > start {
             let end = chance.take().filter(|_| text != " ").unwrap_or(at);
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn chinese_is_typed_moved_over_and_erased_as_people_see_it() {
+    fn editor_handles_chinese_by_grapheme() {
         for input in include_str!("../../../testkit/fixtures/chinese_inputs.txt").lines() {
             // An input method sends a word at once, a paste everything.
             let mut editor = Editor::default();
@@ -525,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_mentioned_directly_behind_chinese() {
+    fn mention_may_follow_chinese_without_space() {
         for (text, word) in [
             ("看看@src/ma", "@src/ma"),
             ("对比@a.rs和@b", "@b"),
@@ -545,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_what_people_see() {
+    fn editor_deletes_whole_graphemes() {
         let mut editor = typed("ae\u{301}👨‍👩‍👧");
         editor.backspace();
         assert_eq!(editor.text(), "ae\u{301}");
@@ -555,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_paste_is_one_letter_and_comes_out_whole() {
+    fn long_paste_is_one_character_and_expands() {
         let lines = "line of the paste\r\n".repeat(5_000);
         let mut editor = typed("before ");
         editor.paste(&lines);
@@ -563,7 +564,7 @@ mod tests {
         let view = editor.view("> ", 60, 5);
         assert_eq!(view.rows[0].plain(), "> before [pasted 5,000 lines] after");
         assert_eq!(
-            editor.take(),
+            editor.take_text(),
             format!("before {} after", lines.replace("\r\n", "\n"))
         );
         editor.paste(&lines);
@@ -572,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_types_no_keys() {
+    fn paste_contains_no_control_characters() {
         let mut editor = typed("");
         editor.paste("a\u{1b}[201~\u{3}b\rc\u{f0000}");
         assert!(
@@ -587,9 +588,9 @@ mod tests {
     #[test]
     fn history_keeps_the_draft() {
         let mut editor = typed("one");
-        editor.take();
+        editor.take_text();
         editor.insert("two\nlines");
-        editor.take();
+        editor.take_text();
         editor.insert("draft");
         editor.up();
         assert_eq!(editor.text(), "two\nlines");
@@ -611,19 +612,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_can_be_put_back() {
+    fn cut_text_can_be_pasted() {
         let mut editor = typed("git commit -m");
         editor.cut_word();
         assert_eq!(editor.text(), "git commit ");
         editor.home();
-        editor.put_back();
+        editor.paste_cut();
         assert_eq!(editor.text(), "-mgit commit ");
         editor.cut_to_end();
         assert_eq!(editor.text(), "-m");
     }
 
     #[test]
-    fn the_cursor_is_drawn_where_it_is() {
+    fn editor_view_places_the_cursor() {
         let mut editor = typed("日本語 text that is long\nsecond");
         let view = editor.view("> ", 14, 9);
         assert_eq!(
@@ -651,7 +652,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_breaks_it(keys in prop::collection::vec((0u8..18, "\\PC{0,4}|\n|\u{301}|日"), 0..60), columns in 1usize..40) {
+        fn editor_keeps_the_cursor_on_a_boundary(keys in prop::collection::vec((0u8..18, "\\PC{0,4}|\n|\u{301}|日"), 0..60), columns in 1usize..40) {
             let mut editor = Editor::default();
             for (key, text) in keys {
                 match key {
@@ -666,8 +667,8 @@ mod tests {
                     13 => editor.word_right(),
                     14 => editor.cut_word(),
                     15 => editor.cut_to_end(),
-                    16 => editor.put_back(),
-                    _ => drop(editor.take()),
+                    16 => editor.paste_cut(),
+                    _ => drop(editor.take_text()),
                 }
                 let boundary = editor.text.grapheme_indices(true).any(|(at, _)| at == editor.cursor);
                 prop_assert!(boundary || editor.cursor == editor.text.len());

@@ -1,7 +1,7 @@
-//! A form that a server wants filled in: one field after another, typed into the input.
+//! A form from an MCP server, filled in field by field in the input line.
 //!
-//! All its text comes from outside and is shown as such. Invariant: nothing is sent that was typed
-//! before the question could be read (`armed`), and declining is always one key away.
+//! All its text is untrusted and is shown as such. Invariant: nothing is sent that was typed before
+//! the question could be read (`armed`), and one key declines the form.
 
 use haft_text::reveal;
 use haft_types::{Filled, Form};
@@ -10,25 +10,25 @@ use serde_json::{Map, Value};
 use crate::line::{StyledLine, TextStyle};
 use crate::wrap::wrap;
 
-/// A form that is open.
+/// An open form.
 #[derive(Debug)]
 pub(crate) struct FormDialog {
     form: Form,
-    /// Whether keys answer it yet.
+    /// True once keys answer the form.
     pub(crate) armed: bool,
-    /// The field that is being asked for.
+    /// The index of the current field.
     at: usize,
     answers: Map<String, Value>,
 }
 
-/// What a line that was typed did.
+/// The effect of a typed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FormProgress {
-    /// The next field is asked for.
+    /// Moved to the next field.
     Next,
-    /// It was the last.
+    /// Completed the form.
     Done(Filled),
-    /// It is no answer, and why.
+    /// Was rejected for this reason.
     Wrong(String),
 }
 
@@ -42,8 +42,8 @@ impl FormDialog {
         }
     }
 
-    /// Takes what was typed for the field that is asked for.
-    pub(crate) fn typed(&mut self, text: &str) -> FormProgress {
+    /// Sets the current field.
+    pub(crate) fn fill_field(&mut self, text: &str) -> FormProgress {
         if let Some(field) = self.form.fields.get(self.at) {
             match field.answer(text) {
                 Ok(answer) => self
@@ -59,23 +59,23 @@ impl FormDialog {
         FormProgress::Done(Filled::Accepted(std::mem::take(&mut self.answers)))
     }
 
-    /// Who asks for what, to be printed.
+    /// Draws the sender and the message of the form.
     pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
         let title = text!("form-subject", from = self.form.from);
         let mut rows = wrap(
-            &StyledLine::of("? ", TextStyle::Warning).and(reveal(&title), TextStyle::Strong),
+            &StyledLine::new("? ", TextStyle::Warning).and(reveal(&title), TextStyle::Strong),
             columns,
         );
         for line in reveal(&self.form.message).lines() {
             rows.extend(wrap(
-                &StyledLine::of(format!("  {line}"), TextStyle::Plain),
+                &StyledLine::new(format!("  {line}"), TextStyle::Plain),
                 columns,
             ));
         }
         rows
     }
 
-    /// The field that is asked for now, as one line of text.
+    /// Returns the label of the current field and its notes, in one line.
     pub(crate) fn wanted(&self) -> String {
         match self.form.fields.get(self.at) {
             Some(field) => format!("{}{}", field.label(), field.notes()),
@@ -83,7 +83,7 @@ impl FormDialog {
         }
     }
 
-    /// What is asked for now.
+    /// Draws the current field and the keys.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
         let style = if self.armed {
             TextStyle::Accent
@@ -91,9 +91,9 @@ impl FormDialog {
             TextStyle::Dim
         };
         let Some(field) = self.form.fields.get(self.at) else {
-            return vec![StyledLine::of(text!("form-confirm-keys"), style).cut(columns)];
+            return vec![StyledLine::new(text!("form-confirm-keys"), style).cut(columns)];
         };
-        let label = StyledLine::of(reveal(field.label()), TextStyle::Warning)
+        let label = StyledLine::new(reveal(field.label()), TextStyle::Warning)
             .and(reveal(&field.notes()), TextStyle::Plain);
         let mut rows = wrap(&label, columns);
         let keys = text!(
@@ -101,7 +101,7 @@ impl FormDialog {
             at = self.at + 1,
             count = self.form.fields.len()
         );
-        rows.push(StyledLine::of(keys, style).cut(columns));
+        rows.push(StyledLine::new(keys, style).cut(columns));
         rows
     }
 }
@@ -133,36 +133,36 @@ mod tests {
     }
 
     #[test]
-    fn field_after_field() {
+    fn form_takes_field_after_field() {
         let mut filling = filling(vec![
             field("name", FieldKind::Text, true),
             field("age", FieldKind::Integer, false),
         ]);
         assert_eq!(
-            filling.typed(" "),
+            filling.fill_field(" "),
             FormProgress::Wrong("it must be given".into())
         );
-        assert_eq!(filling.typed("Ada"), FormProgress::Next);
+        assert_eq!(filling.fill_field("Ada"), FormProgress::Next);
         assert_eq!(
-            filling.typed("old"),
+            filling.fill_field("old"),
             FormProgress::Wrong("type a whole number".into())
         );
-        let FormProgress::Done(Filled::Accepted(answers)) = filling.typed("36") else {
+        let FormProgress::Done(Filled::Accepted(answers)) = filling.fill_field("36") else {
             panic!("it was the last")
         };
         assert_eq!(Value::Object(answers), json!({"name": "Ada", "age": 36}));
     }
 
     #[test]
-    fn a_form_without_fields_is_a_yes() {
+    fn form_without_fields_is_accepted() {
         assert_eq!(
-            filling(Vec::new()).typed(""),
+            filling(Vec::new()).fill_field(""),
             FormProgress::Done(Filled::Accepted(Map::new()))
         );
     }
 
     #[test]
-    fn its_words_cannot_move_the_cursor() {
+    fn form_text_is_sanitized() {
         let rows = filling(Vec::new()).subject(40);
         assert!(
             rows.iter()

@@ -1,9 +1,8 @@
-//! Tones of code, line by line.
+//! Highlights code line by line.
 //!
-//! Responsible for what of a line is a comment, a string, a word of the language. It knows words
-//! and delimiters, not grammars: grammars of a library took a tenth of a second and ten megabytes
-//! for each language. Invariant: a line is read once, in order, in time that grows with its length
-//! alone, and what it says is what it said without tones.
+//! Recognizes comments, strings and words of a language by tables of words and delimiters, not by
+//! grammars: a grammar library cost a tenth of a second and ten megabytes per language. Invariant:
+//! each line is read once, in order, in time linear in its length, and its text doesn't change.
 
 mod languages;
 
@@ -12,30 +11,30 @@ use std::path::Path;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use languages::{LanguageSyntax, StringKind, StringSyntax};
 
-/// A longer line is data.
-const LONGEST: usize = 2_000;
+/// Longer lines are data and aren't highlighted.
+const MAX_LINE_BYTES: usize = 2_000;
 
-/// Code as it comes, one line after the other.
+/// The state between two lines of code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Highlighter {
-    /// None where nothing is known of the language.
+    /// The language; `None` if it isn't known.
     language: Option<&'static LanguageSyntax>,
     inside: ScannerState,
 }
 
-/// What the last line left open.
+/// The construct that is open at the end of a line.
 #[derive(Clone, Copy, Debug, Default)]
 enum ScannerState {
     #[default]
     Code,
-    /// A comment, until this.
+    /// A comment that ends with this delimiter.
     Comment(&'static str),
     Text(&'static StringSyntax),
 }
 
 impl Highlighter {
-    /// Code of a language, named as after a fence: `rust`, `py`, `c++ title=x`.
-    pub(crate) fn of_language(name: &str) -> Self {
+    /// Creates the highlighter for the info string of a fence: `rust`, `py`, `c++ title=x`.
+    pub(crate) fn for_language(name: &str) -> Self {
         let first = name
             .split([' ', ',', '{', '\t'])
             .find(|word| !word.is_empty())
@@ -46,8 +45,8 @@ impl Highlighter {
         }
     }
 
-    /// The code of a file.
-    pub(crate) fn of_path(path: &str) -> Self {
+    /// Creates the highlighter for a file.
+    pub(crate) fn for_path(path: &str) -> Self {
         let path = Path::new(path.trim());
         let names = [path.file_name(), path.extension()];
         let mut names = names
@@ -61,15 +60,15 @@ impl Highlighter {
         }
     }
 
-    /// The next line, with its tones.
+    /// Highlights the next line.
     pub(crate) fn line(&mut self, text: &str) -> StyledLine {
-        // Cleaned first: what is cut into spans afterwards is only cut.
-        let clean = StyledLine::of(text, TextStyle::Plain);
+        // Sanitized first, because the spans below are only cut from it.
+        let clean = StyledLine::new(text, TextStyle::Plain);
         let Some(language) = self.language else {
             return clean;
         };
         let text = clean.plain();
-        if text.len() > LONGEST {
+        if text.len() > MAX_LINE_BYTES {
             return clean;
         }
         let mut reader = CodeScanner {
@@ -80,20 +79,20 @@ impl Highlighter {
             line: StyledLine::empty(),
             defined: false,
         };
-        reader.read();
+        reader.scan();
         self.inside = reader.inside;
         reader.line
     }
 }
 
-/// A line as it is read.
+/// A line that is being read.
 struct CodeScanner<'a> {
     text: &'a str,
     at: usize,
     language: &'static LanguageSyntax,
     inside: ScannerState,
     line: StyledLine,
-    /// Whether the next word is a name that is given here.
+    /// True if the next word is the name in a definition.
     defined: bool,
 }
 
@@ -102,8 +101,8 @@ impl<'a> CodeScanner<'a> {
         &self.text[self.at..]
     }
 
-    /// Takes so many bytes as this.
-    fn take(&mut self, bytes: usize, style: TextStyle) {
+    /// Adds the next `bytes` bytes as a span.
+    fn push_span(&mut self, bytes: usize, style: TextStyle) {
         let piece = &self.text[self.at..self.at + bytes];
         self.at += bytes;
         if !piece.is_empty() {
@@ -111,7 +110,7 @@ impl<'a> CodeScanner<'a> {
         }
     }
 
-    fn read(&mut self) {
+    fn scan(&mut self) {
         if self.language.whole_lines {
             let style = match self.text.as_bytes().first() {
                 Some(b'+') => TextStyle::Added,
@@ -119,16 +118,16 @@ impl<'a> CodeScanner<'a> {
                 Some(b'@') => TextStyle::Accent,
                 _ => TextStyle::Plain,
             };
-            return self.take(self.text.len(), style);
+            return self.push_span(self.text.len(), style);
         }
         while !self.rest().is_empty() {
             match self.inside {
                 ScannerState::Comment(end) => self.comment(end, 0),
                 ScannerState::Text(quote) => self.string(quote, 0),
-                ScannerState::Code => self.code(),
+                ScannerState::Code => self.scan_code(),
             }
         }
-        // A string that may not be broken ends with its line.
+        // A single-line string ends with its line.
         if let ScannerState::Text(quote) = self.inside
             && matches!(quote.kind, StringKind::Short | StringKind::Char)
         {
@@ -138,10 +137,10 @@ impl<'a> CodeScanner<'a> {
 
     fn comment(&mut self, end: &'static str, begun: usize) {
         if let Some(found) = self.rest()[begun..].find(end) {
-            self.take(begun + found + end.len(), TextStyle::Comment);
+            self.push_span(begun + found + end.len(), TextStyle::Comment);
             self.inside = ScannerState::Code;
         } else {
-            self.take(self.rest().len(), TextStyle::Comment);
+            self.push_span(self.rest().len(), TextStyle::Comment);
             self.inside = ScannerState::Comment(end);
         }
     }
@@ -162,14 +161,14 @@ impl<'a> CodeScanner<'a> {
                 } else {
                     TextStyle::Literal
                 };
-                return self.take(end, style);
+                return self.push_span(end, style);
             }
         }
         self.inside = ScannerState::Text(quote);
-        self.take(rest.len(), TextStyle::Literal);
+        self.push_span(rest.len(), TextStyle::Literal);
     }
 
-    /// Whether what was just read is the name of a value.
+    /// Returns true if the word that was just read is the key of a value.
     fn is_key(&self, behind: &str) -> bool {
         self.language
             .key
@@ -177,7 +176,7 @@ impl<'a> CodeScanner<'a> {
             .is_some_and(|key| behind.trim_start().starts_with(key))
     }
 
-    fn code(&mut self) {
+    fn scan_code(&mut self) {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return;
@@ -189,7 +188,7 @@ impl<'a> CodeScanner<'a> {
             .iter()
             .any(|mark| rest.starts_with(mark));
         if comment && (begins || !self.language.words_hold_comments) {
-            return self.take(rest.len(), TextStyle::Comment);
+            return self.push_span(rest.len(), TextStyle::Comment);
         }
         if let Some((open, close)) = self
             .language
@@ -204,7 +203,7 @@ impl<'a> CodeScanner<'a> {
         }
         if first.is_ascii_digit() {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || "._".contains(c)));
-            return self.take(end.unwrap_or(rest.len()), TextStyle::Number);
+            return self.push_span(end.unwrap_or(rest.len()), TextStyle::Number);
         }
         let in_word =
             |c: char| c.is_alphanumeric() || c == '_' || self.language.in_words.contains(c);
@@ -214,9 +213,9 @@ impl<'a> CodeScanner<'a> {
                 .find(|c| !in_word(c))
                 .map_or(rest.len(), |end| body + end);
             let style = self.word(&rest[..end], &rest[end..]);
-            return self.take(end, style);
+            return self.push_span(end, style);
         }
-        self.take(first.len_utf8(), TextStyle::Plain);
+        self.push_span(first.len_utf8(), TextStyle::Plain);
     }
 
     fn word(&mut self, word: &str, behind: &str) -> TextStyle {
@@ -259,9 +258,9 @@ mod tests {
 
     use super::*;
 
-    /// The words that are not plain, and what they are.
+    /// Returns the words that aren't plain, and their styles.
     fn styles(language: &str, text: &str) -> Vec<(String, TextStyle)> {
-        let mut highlighter = Highlighter::of_language(language);
+        let mut highlighter = Highlighter::for_language(language);
         let spans = text
             .lines()
             .flat_map(|line| highlighter.line(line).spans().to_vec());
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_their_tones() {
+    fn highlight_styles_words() {
         use TextStyle::{Comment, Keyword, Literal, Number, Strong};
         let rust = "pub fn sum<'a>(of: &'a Vec<u8>) -> char { '\\n'; \"a\\\"b\"; 0x1f } // b";
         expect(
@@ -353,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_goes_on_in_the_next_line() {
+    fn highlight_continues_open_constructs() {
         use TextStyle::{Comment, Keyword, Literal};
         expect(
             "c",
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_are_known_by_many_names() {
+    fn highlight_finds_languages_by_alias() {
         for name in [
             "rust",
             "rs",
@@ -391,30 +390,30 @@ mod tests {
             "yaml",
             "rust,ignore",
         ] {
-            assert!(Highlighter::of_language(name).language.is_some(), "{name}");
+            assert!(Highlighter::for_language(name).language.is_some(), "{name}");
         }
         for path in ["src/lib.rs", "Makefile", "Dockerfile", "a/b.yml", "x.TSX"] {
-            assert!(Highlighter::of_path(path).language.is_some(), "{path}");
+            assert!(Highlighter::for_path(path).language.is_some(), "{path}");
         }
         for name in ["", "text", "klingon"] {
-            assert!(Highlighter::of_language(name).language.is_none(), "{name}");
+            assert!(Highlighter::for_language(name).language.is_none(), "{name}");
         }
     }
 
     #[test]
-    fn a_line_of_a_megabyte_is_not_read() {
+    fn highlight_skips_long_lines() {
         assert_eq!(styles("rust", &"\"a\" ".repeat(250_000)), []);
     }
 
     proptest! {
         #[test]
-        fn tones_change_no_letter(
+        fn highlight_keeps_the_text(
             language in prop::sample::select(languages::ALL.iter().map(|language| language.names[0].as_str()).collect::<Vec<_>>()),
             lines in prop::collection::vec("[a-zA-Z0-9\"'`/*<>{}()#$@+:=\\\\ \u{1b}\u{202e}\u{301}日-]{0,40}", 0..8),
         ) {
-            let mut highlighter = Highlighter::of_language(language);
+            let mut highlighter = Highlighter::for_language(language);
             for line in &lines {
-                prop_assert_eq!(highlighter.line(line).plain(), StyledLine::of(line, TextStyle::Plain).plain());
+                prop_assert_eq!(highlighter.line(line).plain(), StyledLine::new(line, TextStyle::Plain).plain());
             }
         }
     }

@@ -1,19 +1,18 @@
-//! Pasted text that may be the path of a picture, as terminals paste a file that is dropped on
-//! them.
+//! Pasted text that may be the path of an image, as terminals paste a file that is dropped on them.
 
-/// How the names of pictures end.
+/// The extensions of images.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// A picture to be sent with a prompt.
+/// An image to send with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastedImage {
-    /// What stands for it in the text, such as `[image shot.png 64×64]`.
+    /// The placeholder in the text, such as `[image shot.png 64×64]`.
     pub label: String,
-    /// Where it is.
+    /// The path of the file.
     pub path: String,
 }
 
-/// Where a picture comes from.
+/// The source of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageSource {
     /// The file at this path.
@@ -22,7 +21,8 @@ pub enum ImageSource {
     Clipboard,
 }
 
-/// The path that a pasted text is, if it is one of a picture: quoted, escaped, or as a `file://` address.
+/// Returns the path if the pasted text is the path of an image: quoted, escaped, or a `file://`
+/// URL.
 pub(crate) fn image_path(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.contains(['\n', '\r']) {
@@ -43,15 +43,14 @@ pub(crate) fn image_path(text: &str) -> Option<String> {
         .then_some(path)
 }
 
-/// A word as a shell reads it: a backslash stands before what is special. None where there are
-/// several words.
+/// Removes a shell's backslash escapes. Returns `None` if the text is several words.
 fn unescaped(text: &str) -> Option<String> {
     let mut path = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
             '\\' => path.push(chars.next()?),
-            // An unquoted blank is part of a name only where the whole is one path.
+            // An unescaped space is part of a name only if the whole text is one path.
             ' ' if !text.starts_with(['/', '~']) => return None,
             c => path.push(c),
         }
@@ -59,7 +58,7 @@ fn unescaped(text: &str) -> Option<String> {
     Some(path)
 }
 
-/// The path of an address, its `%20` and the like read.
+/// Decodes the percent-encoding of a URL's path.
 fn decoded(address: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.as_bytes();
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_as_terminals_paste_them() {
+    fn image_path_reads_pasted_forms() {
         for (pasted, path) in [
             ("/tmp/shot.png", "/tmp/shot.png"),
             (" /tmp/My\\ Shot\\(1\\).PNG \n", "/tmp/My Shot(1).PNG"),
@@ -112,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in any::<String>()) {
+        fn image_path_accepts_any_text(text in any::<String>()) {
             image_path(&text);
             image_path(&format!("file:///{text}.png"));
         }

@@ -1,22 +1,22 @@
-//! The terminal front end: draws what happens in a session, and sends what its user wants.
+//! The terminal front end: draws the events of a session and sends it the user's operations.
 //!
-//! The heart is pure. [`App`] takes an [`AppInput`] (a key, an event of the engine, a question) and
-//! gives back [`Effect`]s; what is on the screen is a function of it ([`App::frame`]). Neither
-//! knows of a terminal, so a test presses keys without one. Around it lie [`TerminalScreen`], which
-//! turns lines into bytes, and [`run()`], which reads keys and keeps the terminal in order.
+//! The core is pure. [`App`] takes an [`AppInput`] (a key, an event of the engine, a question) and
+//! returns [`Effect`]s; the screen is a function of its state ([`App::frame`]). It doesn't know the
+//! terminal, so tests press keys without one. Around it are [`TerminalScreen`], which turns lines
+//! into bytes, and [`run()`], which reads keys and manages the terminal.
 //!
-//! What is finished is printed once and belongs to the terminal's own scrollback; only a few rows
-//! at the bottom, the live region, are ever drawn again. Nothing reaches the terminal but through
-//! [`StyledSpan`], which cleans what it is given: text of models, tools and files cannot move the
-//! cursor.
+//! Finished output is printed once and belongs to the terminal's own scrollback; only a few rows at
+//! the bottom, the live region, are redrawn. Everything is written through [`StyledSpan`], which
+//! sanitizes text: the output of models, tools and files can't move the cursor.
 //!
-//! This crate reads no file, no environment and no wall clock. It does not open sessions: the
-//! binary holds the other end of the [`link()`].
+//! This crate reads no file, no environment and no wall clock. It doesn't open sessions: the binary
+//! holds the other end of the [`link()`].
 //!
-//! Read first: [`App`] (what happens), [`TerminalScreen`] (how it is drawn), [`link()`] (who is at
-//! the other end).
+//! Read first: [`App`] (state and inputs), [`TerminalScreen`] (drawing), [`link()`] (the connection
+//! to the session).
 
-/// A message of `messages/LANGUAGE`, by its key: `text!("app-retry", attempt, reason = error)`.
+/// Returns a message of `messages/LANGUAGE` by its key: `text!("app-retry", attempt, reason =
+/// error)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
@@ -71,8 +71,8 @@ pub use terminal::has_more;
 pub use typed_ahead::{discard_typed_ahead, forget_typed_ahead};
 pub use viewer::MOST_RESULTS;
 
-/// How long a question stands before it can be answered: what was typed sooner was typed before
-/// anybody could have read it.
+/// The time a question is visible before keys answer it: earlier keys were pressed before the user
+/// could have read it.
 pub const READING: Duration = Duration::from_millis(600);
 
 macro_rules! message_files {
@@ -85,6 +85,6 @@ macro_rules! message_files {
     };
 }
 
-/// What people read here. Every key begins with the name of its file.
+/// The user-visible messages. Every key starts with the name of its file.
 static MESSAGES: [MessageFile; 6] =
     message_files!("app" "approval" "commands" "familiar" "form" "plain");

@@ -1,17 +1,16 @@
-//! Lines of text with a meaning, before they are coloured.
+//! Lines of text with styles that name a meaning, before colors are chosen.
 //!
-//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on
-//! a character. Everything that is drawn is made of spans, so nothing that is drawn can move the
-//! cursor.
+//! Invariant: no span contains a control character, a line break, a tab, or a pile of combining
+//! marks. Everything that is drawn consists of spans, so nothing that is drawn can move the cursor.
 
 use haft_text::{sanitise, width};
 
-/// How many characters without a width may follow one that has it: enough for every script, too few
-/// to draw over other rows.
+/// Maximum zero-width characters after one with a width: enough for every script, too few to draw
+/// over other rows.
 const MARKS: usize = 6;
 const TAB: &str = "    ";
 
-/// What a piece of text is. The [`Palette`](crate::Palette) says how that looks.
+/// The meaning of a piece of text. The [`Palette`](crate::Palette) maps it to colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextStyle {
     /// Plain text.
@@ -39,17 +38,17 @@ pub enum TextStyle {
     Link,
     /// A line that is added.
     Added,
-    /// A line that is taken away.
+    /// A line that is removed.
     Removed,
-    /// It went well.
+    /// Success.
     Good,
-    /// It failed.
+    /// Failure.
     Bad,
-    /// It wants attention.
+    /// Something that needs attention.
     Warning,
     /// The number of a line of a file.
     LineNumber,
-    /// haft itself: the prompt, what is chosen.
+    /// The interface itself, such as the prompt and the selection.
     Accent,
 }
 
@@ -58,12 +57,12 @@ pub enum TextStyle {
 pub struct StyledSpan {
     text: String,
     style: TextStyle,
-    /// Where a click leads, as an address of safe characters.
+    /// The URL that a click opens, percent-encoded.
     link: Option<String>,
 }
 
 impl StyledSpan {
-    /// Text that is safe to draw, whatever it was before.
+    /// Creates a span and makes its text safe to draw.
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
         Self {
             text: clean(text.as_ref()),
@@ -72,7 +71,7 @@ impl StyledSpan {
         }
     }
 
-    /// The same, leading to a file: an absolute path.
+    /// Links the span to the file at an absolute path.
     #[must_use]
     pub(crate) fn leading_to(mut self, path: &str) -> Self {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
@@ -90,13 +89,13 @@ impl StyledSpan {
         self
     }
 
-    /// Where a click leads.
+    /// Returns the URL that a click opens.
     pub(crate) fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
 
-    /// A part of the text of another span: what was safe there may look otherwise without its
-    /// neighbours.
+    /// Creates a span from a part of another span's text. The part isn't sanitized again, because
+    /// without its neighbors that could change it.
     pub(crate) fn part(text: String, style: TextStyle) -> Self {
         Self {
             text,
@@ -105,44 +104,44 @@ impl StyledSpan {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its style.
+    /// Returns the style.
     pub fn style(&self) -> TextStyle {
         self.style
     }
 }
 
-/// One row, or what will be several once it is wrapped.
+/// A line, which may become several rows when it is wrapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     spans: Vec<StyledSpan>,
 }
 
 impl StyledLine {
-    /// A row without anything.
+    /// Creates an empty line.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Text of one style.
-    pub fn of(text: impl AsRef<str>, style: TextStyle) -> Self {
+    /// Creates a line of one style.
+    pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
         Self {
             spans: vec![StyledSpan::new(text, style)],
         }
     }
 
-    /// The line with more text.
+    /// Appends text and returns the line.
     #[must_use]
     pub fn and(mut self, text: impl AsRef<str>, style: TextStyle) -> Self {
         self.push(StyledSpan::new(text, style));
         self
     }
 
-    /// Adds a span; one of the same style as the last becomes part of it.
+    /// Appends a span, merging it with the last one if the styles are equal.
     pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
             Some(last) if last.style == span.style && last.link == span.link => {
@@ -153,22 +152,22 @@ impl StyledLine {
         }
     }
 
-    /// The spans, in order.
+    /// Returns the spans, in order.
     pub fn spans(&self) -> &[StyledSpan] {
         &self.spans
     }
 
-    /// The columns it takes.
+    /// Returns the width in columns.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| width(&span.text)).sum()
     }
 
-    /// The text without its tones.
+    /// Returns the text without styles.
     pub fn plain(&self) -> String {
         self.spans.iter().map(StyledSpan::text).collect()
     }
 
-    /// The line in at most this many columns; a cut is shown.
+    /// Cuts the line to `columns` columns. The cut is marked.
     #[must_use]
     pub fn cut(self, columns: usize) -> Self {
         if self.width() <= columns {
@@ -179,7 +178,7 @@ impl StyledLine {
         for span in self.spans {
             let wide = width(&span.text);
             if wide >= room {
-                // Something follows, or the whole would have fitted: the cut must show.
+                // More text follows, or the line would have fit: the cut must be visible.
                 let cut =
                     haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
                 kept.push(StyledSpan { text: cut, ..span });
@@ -233,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_span_moves_the_cursor() {
+    fn span_cannot_move_the_cursor() {
         let span = StyledSpan::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", TextStyle::Plain);
         assert!(
             !span.text().chars().any(char::is_control),
@@ -244,15 +243,15 @@ mod tests {
     }
 
     #[test]
-    fn marks_do_not_pile_up() {
+    fn span_limits_combining_marks() {
         let zalgo = format!("a{}b", "\u{301}".repeat(500));
         let span = StyledSpan::new(zalgo, TextStyle::Plain);
         assert_eq!(span.text().chars().count(), 2 + MARKS);
     }
 
     #[test]
-    fn a_cut_shows_and_fits() {
-        let line = StyledLine::of("model ", TextStyle::Dim).and("a long name", TextStyle::Plain);
+    fn cut_is_marked_and_fits() {
+        let line = StyledLine::new("model ", TextStyle::Dim).and("a long name", TextStyle::Plain);
         assert_eq!(line.clone().cut(17).plain(), "model a long name");
         assert_eq!(line.clone().cut(9).plain(), "model a …");
         assert_eq!(line.clone().cut(6).plain(), "model…");
@@ -261,8 +260,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_it_is_given_a_line_is_one_row(text in any::<String>(), columns in 0usize..30) {
-            let line = StyledLine::of(&text, TextStyle::Plain).and(&text, TextStyle::Bad);
+        fn line_is_one_row_for_any_text(text in any::<String>(), columns in 0usize..30) {
+            let line = StyledLine::new(&text, TextStyle::Plain).and(&text, TextStyle::Bad);
             prop_assert!(!line.plain().chars().any(char::is_control));
             prop_assert!(line.cut(columns).width() <= columns);
         }

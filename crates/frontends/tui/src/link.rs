@@ -1,6 +1,6 @@
-//! What lies between a session and its terminal: messages one way, operations the other.
+//! The channels between a session and its terminal: messages one way, operations the other.
 //!
-//! The two run on threads of their own, so that a key is echoed while a request is built.
+//! Both ends run on threads of their own, so that a key is echoed while a request is built.
 
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
@@ -11,87 +11,87 @@ use tokio::sync::oneshot;
 
 use crate::picker::PickerList;
 
-/// What the interface is told of a session.
+/// A message from the session to the interface.
 #[derive(Debug)]
 pub enum UiMessage {
-    /// Something happened.
+    /// An event of the engine.
     Event(Box<Event>),
     /// The first queued input has become part of the turn.
     Joined,
     /// The turn is over; the next input starts another.
     Idle,
-    /// Something is to be chosen.
+    /// A list to choose from.
     Pick(PickerList),
-    /// This text is put into the input, to be edited and sent.
+    /// Text to put into the input line for editing.
     Typed {
         /// The text.
         text: String,
     },
-    /// Another model is asked from now on.
+    /// The model changed.
     Model {
-        /// It, as `provider/model`.
+        /// The model, as `provider/model`.
         name: String,
     },
-    /// Something to print that is no event.
+    /// Text to print that isn't an event.
     Told {
-        /// The text, of any origin.
+        /// The text, from any source.
         text: String,
     },
-    /// A command runs in the user's shell.
+    /// A command started in the user's shell.
     Running {
-        /// Its number.
+        /// The number of the command.
         id: u64,
-        /// Its command line.
+        /// The command line.
         line: String,
     },
-    /// It has ended.
+    /// A command in the user's shell ended.
     Ran {
-        /// Its number.
+        /// The number of the command.
         id: u64,
-        /// What it said, to be printed.
+        /// Its output.
         text: String,
     },
-    /// The files that can be named, as paths of the project.
+    /// The files that can be mentioned, as paths in the project.
     Files(Vec<String>),
-    /// What the next request would hold; none where no conversation is open.
+    /// The parts of the next request; `None` if no conversation is open.
     Context(Option<Box<ContextParts>>),
-    /// What confines commands.
+    /// The layer that confines commands.
     Sandbox(SandboxLayer),
-    /// What was said last in the conversation that is open now.
+    /// The last messages of the conversation that was opened.
     Earlier(Vec<EarlierMessage>),
-    /// Another conversation is open now.
+    /// Another conversation was opened.
     Opened {
-        /// What to say of it.
+        /// The sentence to print.
         text: String,
     },
 }
 
-/// What arrives at the interface.
+/// A message or question that arrives at the interface.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Message(UiMessage),
-    /// A call waits for an answer. When the receiver is gone, nobody waits any more.
+    /// A tool call that needs approval. If the receiver is dropped, the answer is no longer needed.
     Ask {
         approval: Box<Approval>,
         answer: oneshot::Sender<ApprovalReply>,
     },
-    /// A server wants a form filled in. When the receiver is gone, nobody waits any more.
+    /// A form from an MCP server. If the receiver is dropped, the answer is no longer needed.
     Form {
         form: Box<Form>,
         answer: oneshot::Sender<Filled>,
     },
 }
 
-/// What the next request would hold, part by part.
+/// The parts of the next request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextParts {
-    /// The parts, in the order they are sent.
+    /// The parts, in the order in which they are sent.
     pub parts: Vec<ContextPart>,
-    /// Tokens kept free for the reply.
+    /// Tokens that are reserved for the reply.
     pub reserve: u64,
     /// The model's window.
     pub window: u64,
-    /// What happens at which fill, in lines.
+    /// Lines on what happens at which fill level.
     pub notes: Vec<String>,
 }
 
@@ -100,180 +100,180 @@ pub struct ContextParts {
 pub struct ContextPart {
     /// The layer it belongs to.
     pub layer: Layer,
-    /// What it is.
+    /// The name of the part.
     pub name: String,
-    /// How much of it there is.
+    /// A description of its size.
     pub about: String,
-    /// Its tokens.
+    /// The number of tokens.
     pub tokens: u64,
 }
 
-/// A message of a conversation that is resumed.
+/// A message of a resumed conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlierMessage {
-    /// The user's.
+    /// A message of the user.
     User(String),
-    /// The model's.
+    /// A message of the model.
     Model(String),
-    /// What a call came to: not shown, but there to be opened.
+    /// The result of a tool call. It isn't printed, but the user can open it.
     Result {
         /// The tool.
         tool: String,
-        /// What it was called with.
+        /// The arguments of the call.
         arguments: Value,
         /// The result.
         text: String,
     },
 }
 
-/// What the user wants.
+/// An operation that the user requests from the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A prompt that starts a turn.
+    /// Starts a turn with a prompt.
     Submit(String),
-    /// A prompt that becomes part of the running turn, before its next request.
+    /// Adds a prompt to the running turn, before its next request.
     Join(String),
-    /// The turn that runs shall end.
+    /// Interrupts the running turn.
     Interrupt,
-    /// A new conversation.
+    /// Starts a conversation.
     New,
-    /// Another conversation, by id or name.
+    /// Opens another conversation, by id or name.
     Resume(String),
-    /// A copy of another conversation, by id or name.
+    /// Copies another conversation, by id or name, and opens the copy.
     Fork(String),
-    /// Another conversation, by id, as soon as nobody else has it open.
+    /// Opens another conversation, by id, as soon as no other process has it open.
     Await(String),
-    /// The picture at this path is sent with the next prompt.
+    /// Sends the image at this path with the next prompt.
     Attach(String),
-    /// The address of a page that shows this conversation.
+    /// Prints the address of a page that shows this conversation.
     Inspect,
-    /// A list to choose from.
+    /// Shows a list to choose from.
     Offer(ListRequest),
-    /// Back to before this message of the user's.
+    /// Rewinds the conversation to before a message of the user.
     Rewind {
-        /// Its id.
+        /// The id of the message.
         message: String,
-        /// What goes back.
+        /// The scope of the rewind.
         take_back: RewindTarget,
     },
-    /// Another model, as `provider/model`.
+    /// Switches to another model, as `provider/model`.
     Model(String),
-    /// How much may happen without asking, from now on.
+    /// Switches to another permission mode.
     Mode(PermissionMode),
-    /// Older rounds are archived now; the text says what the summary must keep.
+    /// Compacts the conversation now. The text lists what the summary must contain.
     Compact(String),
-    /// The last change of files is taken back.
+    /// Reverts the last change of files.
     Undo,
-    /// What was taken back last is brought back.
+    /// Restores the change that was reverted last.
     Redo,
-    /// What this conversation changed in files.
+    /// Prints the file changes of this conversation.
     Diff,
-    /// What the next request would hold.
+    /// Prints the parts of the next request.
     Context,
-    /// What is sent of this conversation is changed.
+    /// Edits what is sent of this conversation.
     EditContext(ContextEditRequest),
-    /// Other files are the focus of the task.
+    /// Changes the focus files of the task.
     Focus(Focus),
-    /// Something outside the conversation.
+    /// Carries out an action beside the conversation.
     Side(SideAction),
-    /// The end.
+    /// Ends the session.
     Quit,
 }
 
-/// What the user wants beside the conversation, whether a turn runs or not.
+/// An action beside the conversation, possible whether a turn runs or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SideAction {
-    /// The output of `haft` with these arguments.
+    /// Prints the output of `haft` with these arguments.
     Haft(Vec<String>),
-    /// The output of a shell with this command line.
+    /// Prints the output of a command line in the user's shell.
     Shell(String),
-    /// The command with this number, and everything it started, ends now.
+    /// Kills the command with this number and all its children.
     Stop(u64),
-    /// The files that can be named.
+    /// Lists the files that can be mentioned.
     Files,
 }
 
-/// What a list is wanted of.
+/// A list that the session can offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListRequest {
     /// Conversations of this project.
     Conversations,
-    /// What the user said in this conversation.
+    /// The user's messages in this conversation.
     Messages,
-    /// Models, with what changing to them costs; the filter is given.
+    /// Models, with the cost of switching to them. The text is the initial filter.
     Models(String),
     /// Files and documents that are sent to the model.
     Files,
-    /// Whether the last change of files is taken back.
+    /// A confirmation that the last change of files is reverted.
     Undo,
-    /// Whether what was taken back last is brought back.
+    /// A confirmation that the change that was reverted last is restored.
     Redo,
-    /// What is sent of this conversation, message by message.
+    /// The messages of this conversation that are sent.
     Context,
-    /// Whether that is changed in this way, with what it costs.
+    /// A confirmation of an edit of the context, with its cost.
     ContextEdit(ContextEditRequest),
-    /// Whether other files become the focus of the task, with what it costs.
+    /// A confirmation of a change of the focus files, with its cost.
     Focus(Focus),
 }
 
-/// How the focus files change.
+/// A change of the focus files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Focus {
-    /// These are added.
+    /// Adds these files.
     Add(Vec<String>),
-    /// These are taken off.
+    /// Removes these files.
     Remove(Vec<String>),
-    /// All are taken off.
+    /// Removes all files.
     Clear,
 }
 
-/// A change of what is sent of a conversation.
+/// An edit of what is sent of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextEditRequest {
-    /// What is done.
+    /// The kind of edit.
     pub action: ContextEditAction,
-    /// To which message, by its id; empty where it is to none.
+    /// The id of the message; empty if the edit concerns none.
     pub message: String,
 }
 
-/// What can be done to what is sent.
+/// A kind of edit of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextEditAction {
-    /// The message is left out, its block whole.
+    /// Omits the message with its whole block.
     Drop,
-    /// It is never pruned, compressed or archived.
+    /// Protects the message from pruning, compression and compaction.
     Pin,
-    /// Only a line is sent that names it.
+    /// Replaces the message by one line that names it.
     Mask,
-    /// It is sent as it was.
+    /// Sends the message as it was.
     Restore,
-    /// The last edit is undone.
+    /// Undoes the last edit.
     Undo,
 }
 
-/// What goes back with a conversation.
+/// The scope of a rewind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewindTarget {
-    /// What was said alone.
+    /// Only the conversation.
     Conversation,
-    /// The files too.
+    /// The conversation and the files.
     ConversationAndFiles,
 }
 
-/// The end the session holds.
+/// The session's end of the link.
 #[derive(Clone, Debug)]
 pub struct UiHandle {
     messages: UnboundedSender<Incoming>,
 }
 
-/// The end the terminal holds.
+/// The terminal's end of the link.
 #[derive(Debug)]
 pub struct TerminalSide {
     pub(crate) messages: UnboundedReceiver<Incoming>,
     pub(crate) operations: UnboundedSender<Operation>,
 }
 
-/// Both ends, and what the user wants.
+/// Creates both ends and the receiver of the user's operations.
 pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
     let (messages, heard) = unbounded_channel();
     let (operations, wanted) = unbounded_channel();
@@ -288,7 +288,7 @@ pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
 }
 
 impl UiHandle {
-    /// Sends a message to the interface; ignored when it is gone.
+    /// Sends a message to the interface. Does nothing if the interface has ended.
     pub fn tell(&self, message: UiMessage) {
         self.send(Incoming::Message(message));
     }
@@ -297,7 +297,7 @@ impl UiHandle {
         drop(self.messages.send(incoming));
     }
 
-    /// Asks at the terminal; rules are kept by `remember`.
+    /// Returns an approver that asks at the terminal and saves rules with `remember`.
     pub fn approver(&self, remember: Remember) -> impl Approver + use<> {
         UiApprover {
             ui: self.clone(),
@@ -316,7 +316,7 @@ impl EventSink for UiHandle {
     }
 }
 
-/// Writes rules that allow where the user can read them.
+/// Saves rules where the user can read them.
 pub type Remember = Box<dyn Fn(&[String]) -> Result<(), String> + Send + Sync>;
 
 struct UiApprover {
@@ -332,7 +332,7 @@ impl Approver for UiApprover {
             approval: Box::new(approval.clone()),
             answer,
         });
-        // A terminal that went away cannot say yes.
+        // A terminal that has gone away can't approve.
         answered.await.unwrap_or(ApprovalReply::No {
             reason: String::new(),
         })

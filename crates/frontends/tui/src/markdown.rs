@@ -1,8 +1,8 @@
-//! Markdown that arrives piece by piece, as rows.
+//! Draws Markdown that arrives piece by piece.
 //!
-//! Responsible for what of an answer is finished: a block is, once something else has begun after
-//! it, and so is each line of code in a fence. Invariant: what is finished is given once and never
-//! changes; the rest, the tail, is drawn again and again and stays short.
+//! Decides which part of a reply is finished: a block once something else starts after it, and each
+//! line of fenced code. Invariant: finished rows are returned once and never change; the rest, the
+//! tail, is redrawn often and stays short.
 
 mod block;
 
@@ -13,29 +13,29 @@ use crate::wrap::chop;
 use block::CodeLayout;
 pub(crate) use block::render;
 
-/// No more of an unfinished block is drawn: it would not fit a screen, and drawing must not take
-/// longer the longer it gets.
+/// Maximum bytes of an unfinished block that are drawn: more wouldn't fit a screen, and the cost of
+/// drawing must not grow with the block.
 const TAIL_BYTES: usize = 8 * 1024;
 
-/// What stands before a line of code.
+/// The indentation of code.
 const CODE_INDENT: &str = "  ";
 
-/// Text as it arrives.
+/// A text that is arriving.
 #[derive(Debug, Default)]
 pub(crate) struct MarkdownStream {
-    /// The lines of the block that is not finished.
+    /// The complete lines of the unfinished block.
     block: String,
-    /// The line that is not finished.
+    /// The incomplete line.
     partial: String,
-    /// The fence that is open, and the code in it so far.
+    /// The open fence, and the state of its highlighter.
     fence: Option<(CodeFence, Highlighter)>,
-    /// Whether the block's last line is blank.
+    /// True if the last line of the block is blank.
     blank: bool,
-    /// Whether anything was finished before.
+    /// True if some rows are finished.
     begun: bool,
 }
 
-/// The line that opened a block of code.
+/// The marker of a code fence.
 #[derive(Clone, Copy, Debug)]
 struct CodeFence {
     mark: char,
@@ -43,7 +43,7 @@ struct CodeFence {
 }
 
 impl MarkdownStream {
-    /// Takes more text; gives the rows that it finished.
+    /// Appends text and returns the rows that it finishes.
     pub(crate) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let mut rest = text;
@@ -57,7 +57,7 @@ impl MarkdownStream {
         finished
     }
 
-    /// There is no more; gives what was not finished.
+    /// Ends the text and returns the remaining rows.
     pub(crate) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let line = std::mem::take(&mut self.partial);
@@ -69,12 +69,12 @@ impl MarkdownStream {
         finished
     }
 
-    /// What is not finished, as it looks now.
+    /// Draws the unfinished part.
     pub(crate) fn tail(&self, columns: usize) -> Vec<StyledLine> {
         if self.fence.is_some() {
-            // It gets its tones once it is whole: a line is read once.
+            // Highlighted once it is complete: a line is read once.
             return code(
-                &StyledLine::of(last_bytes(&self.partial), TextStyle::Plain),
+                &StyledLine::new(last_bytes(&self.partial), TextStyle::Plain),
                 columns,
             );
         }
@@ -87,12 +87,12 @@ impl MarkdownStream {
         rows
     }
 
-    /// Whether nothing has arrived.
+    /// Returns true if no text has arrived.
     pub(crate) fn is_idle(&self) -> bool {
         !self.begun && self.fence.is_none() && self.block.is_empty() && self.partial.is_empty()
     }
 
-    /// Whether nothing was finished yet.
+    /// Returns true if no row is finished yet.
     pub(crate) fn is_new(&self) -> bool {
         !self.begun
     }
@@ -110,7 +110,7 @@ impl MarkdownStream {
         if starts_here && let Some(fence) = CodeFence::opened_by(line) {
             self.flush(columns, finished);
             self.separate(finished);
-            let highlighter = Highlighter::of_language(line.trim_start_matches(fence.mark));
+            let highlighter = Highlighter::for_language(line.trim_start_matches(fence.mark));
             self.fence = Some((fence, highlighter));
             return;
         }
@@ -136,7 +136,7 @@ impl MarkdownStream {
         }
     }
 
-    /// An empty row between two blocks.
+    /// Adds an empty row between two blocks.
     fn separate(&mut self, finished: &mut Vec<StyledLine>) {
         if std::mem::replace(&mut self.begun, true) {
             finished.push(StyledLine::empty());
@@ -151,7 +151,7 @@ impl CodeFence {
             .next()
             .filter(|mark| ['`', '~'].contains(mark))?;
         let count = line.chars().take_while(|c| *c == mark).count();
-        // A backtick further on makes it code within a line.
+        // With another backtick in the line, it is inline code.
         (count >= 3 && !(mark == '`' && line[count..].contains('`')))
             .then_some(Self { mark, count })
     }
@@ -162,12 +162,12 @@ impl CodeFence {
     }
 }
 
-/// Rows of one line of code.
+/// Draws one line of code.
 fn code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let rows = chop(line, columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
         .map(|row| {
-            StyledLine::of(CODE_INDENT, TextStyle::Plain)
+            StyledLine::new(CODE_INDENT, TextStyle::Plain)
                 .spans()
                 .iter()
                 .chain(row.spans())
@@ -177,7 +177,7 @@ fn code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
         .collect()
 }
 
-/// The end of a text that may be long, from the beginning of a line where there is one.
+/// Returns the last [`TAIL_BYTES`] of a text, from the start of a line if possible.
 fn last_bytes(text: &str) -> &str {
     let from = text.len().saturating_sub(TAIL_BYTES);
     if from == 0 {

@@ -1,9 +1,8 @@
-//! A list to choose from: it stands where the input is, until something is chosen or Esc is
-//! pressed.
+//! A list to choose from, shown in place of the input until something is chosen or Esc is pressed.
 //!
-//! Whoever opens it says what each row does, so the same list serves conversations, messages,
-//! models and yes or no. Invariant: it is never higher than the room it is given, and the chosen
-//! row is always among those that show.
+//! The caller sets the action of each row, so one type serves conversations, messages, models and
+//! confirmations. Invariant: the list never exceeds the rows it is given, and the selected row is
+//! always visible.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -13,62 +12,62 @@ use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::wrap::wrap;
 
-/// A list to choose from. Its text may come from anywhere: it is sanitised when it is drawn.
+/// A list to choose from. Its text may be untrusted; it is sanitized when it is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PickerList {
-    /// What is chosen.
+    /// The title.
     pub title: String,
-    /// What has to be known first, in lines above the rows.
+    /// Notes above the rows.
     pub notes: Vec<String>,
-    /// What there is, in order.
+    /// The rows, in order.
     pub rows: Vec<PickerRow>,
-    /// What is typed into the filter at first.
+    /// The initial filter.
     pub filter: String,
-    /// Whether it decides on something that must be read first: keys pressed before that choose
-    /// nothing, and text that fits no row goes to the input.
+    /// True if the list asks a question: keys that are pressed before it could be read choose
+    /// nothing, and text that matches no row goes to the input.
     pub is_question: bool,
 }
 
-/// Something that can be chosen.
+/// A row that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PickerRow {
-    /// What it is.
+    /// The text.
     pub text: String,
-    /// More about it, in a few words.
+    /// A short description.
     pub about: String,
-    /// What choosing it does.
+    /// The action when the row is chosen.
     pub then: PickerAction,
 }
 
-/// What choosing a row does.
+/// The action of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PickerAction {
-    /// The session does something.
+    /// Sends an operation to the session.
     Do(Operation),
-    /// Another list opens; Esc comes back to this one.
+    /// Opens another list. Esc returns to this one.
     Open(Box<PickerList>),
-    /// This is put into the input.
+    /// Puts text into the input.
     Type(String),
-    /// This is printed.
+    /// Prints text.
     Tell(String),
-    /// This is sent as a prompt.
+    /// Sends a prompt.
     Send(String),
-    /// From now on the mode is this; then the prompt is sent, if there is one.
+    /// Sets the mode, then sends the prompt, if any.
     Mode {
-        /// How much may happen without asking.
+        /// The permission mode.
         mode: PermissionMode,
-        /// What is sent.
+        /// The prompt.
         prompt: Option<String>,
     },
-    /// Nothing: the list closes.
+    /// Closes the list.
     Leave,
 }
 
-/// The lists that are open, the last in front.
+/// The open lists, the last one in front.
 #[derive(Debug)]
 pub(crate) struct Picker {
     open: Vec<OpenList>,
-    /// Whether it could be read by now.
+    /// True once keys choose.
     armed: bool,
 }
 
@@ -76,25 +75,25 @@ pub(crate) struct Picker {
 struct OpenList {
     list: PickerList,
     filter: String,
-    /// The place among the rows that fit the filter.
+    /// The index among the rows that match the filter.
     chosen: usize,
 }
 
-/// What a key did to the picker.
+/// The effect of a key on the picker.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PickerOutcome {
-    /// It stays open.
+    /// The picker stays open.
     Stay,
-    /// It is closed, and nothing was chosen.
+    /// The picker was closed without a choice.
     Closed,
-    /// It is closed, and this is to be done.
+    /// The picker was closed by choosing this action.
     Chosen(PickerAction),
 }
 
-/// Rows of a title; a longer one is the text of a message.
+/// Maximum rows of the title, which may be the text of a message.
 const TITLE_ROWS: usize = 2;
-/// Rows a page key moves over.
-const PAGE: usize = 8;
+/// Rows that a page key moves over.
+const PAGE_ROWS: usize = 8;
 
 impl Picker {
     pub(crate) fn new(list: PickerList) -> Self {
@@ -145,8 +144,8 @@ impl Picker {
             KeyCode::Down => front.down(1),
             KeyCode::Char('p') if control => front.up(1),
             KeyCode::Char('n') if control => front.down(1),
-            KeyCode::PageUp => front.up(PAGE),
-            KeyCode::PageDown => front.down(PAGE),
+            KeyCode::PageUp => front.up(PAGE_ROWS),
+            KeyCode::PageDown => front.down(PAGE_ROWS),
             KeyCode::Home => front.chosen = 0,
             KeyCode::End => front.down(usize::MAX),
             KeyCode::Char('u') if control => front.narrow(String::clear),
@@ -162,14 +161,14 @@ impl Picker {
         PickerOutcome::Stay
     }
 
-    /// Pasted text narrows the list down too.
+    /// Appends pasted text to the filter.
     pub(crate) fn paste(&mut self, text: &str) {
         if let Some(front) = self.open.last_mut() {
             front.narrow(|filter| filter.push_str(text.lines().next().unwrap_or_default()));
         }
     }
 
-    /// The rows to draw, no more than asked, and the row and column of the cursor among them.
+    /// Draws the list in at most `at_most` rows. Also returns row and column of the cursor.
     pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         self.open
             .last()
@@ -188,8 +187,8 @@ impl OpenList {
         }
     }
 
-    /// The rows that hold every word of the filter.
-    fn fitting(&self) -> Vec<&PickerRow> {
+    /// Returns the rows that contain every word of the filter.
+    fn matching_rows(&self) -> Vec<&PickerRow> {
         let words: Vec<_> = self
             .filter
             .split_whitespace()
@@ -203,7 +202,7 @@ impl OpenList {
     }
 
     fn choice(&self) -> Option<&PickerRow> {
-        self.fitting().get(self.chosen).copied()
+        self.matching_rows().get(self.chosen).copied()
     }
 
     fn up(&mut self, by: usize) {
@@ -211,7 +210,7 @@ impl OpenList {
     }
 
     fn down(&mut self, by: usize) {
-        let last = self.fitting().len().saturating_sub(1);
+        let last = self.matching_rows().len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add(by).min(last);
     }
 
@@ -227,30 +226,30 @@ impl OpenList {
         armed: bool,
     ) -> (Vec<StyledLine>, (usize, usize)) {
         let mut rows = wrap(
-            &StyledLine::of(&self.list.title, TextStyle::Strong),
+            &StyledLine::new(&self.list.title, TextStyle::Strong),
             columns,
         );
         if rows.len() > TITLE_ROWS || at_most < 2 * TITLE_ROWS + 3 {
-            rows = vec![StyledLine::of(&self.list.title, TextStyle::Strong).cut(columns)];
+            rows = vec![StyledLine::new(&self.list.title, TextStyle::Strong).cut(columns)];
         }
         let notes = self
             .list
             .notes
             .iter()
-            .flat_map(|note| wrap(&StyledLine::of(note, TextStyle::Dim), columns));
-        // The title, the filter, one row and the keys are always there.
+            .flat_map(|note| wrap(&StyledLine::new(note, TextStyle::Dim), columns));
+        // The title, the filter, one row and the keys are always visible.
         rows.extend(notes.take(at_most.saturating_sub(rows.len() + 4)));
-        let typed = StyledLine::of("> ", TextStyle::Accent)
+        let typed = StyledLine::new("> ", TextStyle::Accent)
             .and(&self.filter, TextStyle::Plain)
             .cut(columns);
         let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
         rows.push(typed);
-        let fitting = self.fitting();
+        let fitting = self.matching_rows();
         let room = at_most.saturating_sub(rows.len() + 1).max(1);
         let first = self.chosen.saturating_sub(room - 1);
         let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
-        let layout = Layout::of(&shown.iter().map(|(_, row)| **row), columns);
-        // What Enter would not take yet is not marked.
+        let layout = Layout::for_rows(&shown.iter().map(|(_, row)| **row), columns);
+        // A row that Enter wouldn't choose yet isn't marked.
         rows.extend(
             shown
                 .iter()
@@ -258,7 +257,7 @@ impl OpenList {
         );
         if fitting.is_empty() {
             rows.push(
-                StyledLine::of(format!("  {}", text!("app-picker-empty")), TextStyle::Dim)
+                StyledLine::new(format!("  {}", text!("app-picker-empty")), TextStyle::Dim)
                     .cut(columns),
             );
         }
@@ -273,30 +272,29 @@ impl OpenList {
         } else {
             keys.to_owned()
         };
-        rows.push(StyledLine::of(keys, TextStyle::Dim).cut(columns));
+        rows.push(StyledLine::new(keys, TextStyle::Dim).cut(columns));
         rows.truncate(at_most.max(1));
         (rows, cursor)
     }
 }
 
-/// Where the two columns of a list stand.
+/// The columns of the two parts of a row.
 struct Layout {
     columns: usize,
-    /// Columns of the text; what is more is cut.
+    /// Columns of the text. Longer text is cut.
     text: usize,
 }
 
 impl Layout {
-    fn of<'a>(rows: &(impl Iterator<Item = &'a PickerRow> + Clone), columns: usize) -> Self {
+    fn for_rows<'a>(rows: &(impl Iterator<Item = &'a PickerRow> + Clone), columns: usize) -> Self {
         let widest = |text: fn(&PickerRow) -> &str| {
             rows.clone()
-                .map(|row| StyledLine::of(text(row), TextStyle::Plain).width())
+                .map(|row| StyledLine::new(text(row), TextStyle::Plain).width())
                 .max()
                 .unwrap_or_default()
         };
         let room = columns.saturating_sub(2);
-        // What it is matters more than what is said about it, but not so much that nothing is left
-        // of that.
+        // The text matters more than the description, but the description keeps some room.
         let about = widest(|row| &row.about).min(room * 9 / 20);
         let beside = if about == 0 { 0 } else { about + 2 };
         Self {
@@ -311,9 +309,9 @@ impl Layout {
         } else {
             ("  ", TextStyle::Plain)
         };
-        let text = StyledLine::of(&row.text, style).cut(self.text);
+        let text = StyledLine::new(&row.text, style).cut(self.text);
         let blank = " ".repeat(self.text.saturating_sub(text.width()) + 2);
-        let front = StyledLine::of(mark, style);
+        let front = StyledLine::new(mark, style);
         let line: StyledLine = front.spans().iter().chain(text.spans()).cloned().collect();
         if row.about.is_empty() {
             line
@@ -362,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn words_narrow_it_down_and_enter_takes() {
+    fn picker_filters_and_enter_chooses() {
         let mut picker = picker(&[
             ("fix the bug", "2 h ago"),
             ("write the page", "1 d ago"),
@@ -387,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_behind_a_list_is_come_back_to() {
+    fn picker_returns_from_a_nested_list() {
         let inner = PickerList {
             title: "How?".into(),
             rows: vec![row("so", "")],
@@ -410,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_and_wide() {
+    fn picker_view_narrow_and_wide() {
         let mut picker = picker(&[
             (
                 "a conversation with a very long name indeed",
@@ -429,7 +427,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_fits_and_the_chosen_row_shows(count in 0usize..30, down in 0usize..40, columns in 16usize..90, rows in 4usize..20) {
+        fn picker_fits_and_shows_the_selection(count in 0usize..30, down in 0usize..40, columns in 16usize..90, rows in 4usize..20) {
             let names: Vec<_> = (0..count).map(|number| format!("row {number} 日本\u{1b}[2J")).collect();
             let rows_of: Vec<_> = names.iter().map(|name| (name.as_str(), "about it")).collect();
             let mut picker = picker(&rows_of);

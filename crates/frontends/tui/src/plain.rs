@@ -1,9 +1,9 @@
-//! The interface for screen readers, and for terminals that can only write: plain lines, nothing
-//! redrawn.
+//! The interface for screen readers and for terminals that can't move the cursor: plain lines,
+//! nothing redrawn.
 //!
-//! Responsible for saying as text what the other interface says by position, colour and symbols.
-//! Invariant: what is written is never written over, every line says by itself what it is, and haft
-//! changes nothing in how the terminal works.
+//! Says in words what the other interface shows by position, color and symbols. Invariant: output
+//! is never overwritten, every line is understandable on its own, and the terminal's settings
+//! aren't changed.
 
 mod text;
 
@@ -29,15 +29,15 @@ use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
 use crate::terminal;
 
-/// Rows are as long as what they say: whoever reads them aloud needs no breaks.
+/// The width to lay out for: screen readers need no line breaks.
 const COLUMNS: usize = 4_096;
 const ROWS: usize = 40;
-/// Shows all of the last result or thoughts, as Ctrl-O does elsewhere.
+/// Prints the whole last result or reasoning, like Ctrl-O in the other interface.
 const OPEN: &str = "/open";
-/// Declines a form.
+/// The line that declines a form.
 const DECLINE: &str = "-";
 
-/// Runs the interface in lines until its user leaves. Blocks; give it a thread of its own.
+/// Runs the plain interface until its user leaves. Blocks, so give it a thread of its own.
 pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -49,16 +49,16 @@ struct PlainDriver {
     app: App,
     side: TerminalSide,
     host: HostActions,
-    /// The question that is open, who waits for its answer, and since when.
+    /// The open approval, the sender of its answer, and the time it was opened.
     asking: Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>,
-    /// The list a number is awaited for.
+    /// The list that awaits a number, and the time it was opened.
     picking: Option<(PickerList, Instant)>,
-    /// The form that is open, and who waits for it.
+    /// The open form and the sender of its answer.
     filling: Option<(FormDialog, oneshot::Sender<Filled>)>,
     busy: bool,
-    /// Whether the cursor stands behind a prompt for a line.
+    /// True if the cursor is behind a prompt for a line.
     prompted: bool,
-    /// Whether Ctrl-C was just pressed with nothing to interrupt.
+    /// True if Ctrl-C was just pressed with nothing to interrupt.
     leaving: bool,
     ended: Option<Ended>,
 }
@@ -107,7 +107,7 @@ impl PlainDriver {
                 _ = hangup.recv() => self.ended = Some(Ended::Signalled),
                 _ = interrupt.recv() => self.interrupt()?,
                 line = lines.recv() => match line {
-                    Some(line) => self.typed(line)?,
+                    Some(line) => self.handle_input(line)?,
                     None => self.ended = Some(Ended::Left),
                 },
                 () = withdrawn(&mut self.asking) => {
@@ -123,9 +123,9 @@ impl PlainDriver {
         let effects = self.app.leave();
         self.carry_out(effects)?;
         if self.prompted {
-            put("\n")?;
+            write_text("\n")?;
         }
-        // Nobody listens any more where the session ended first.
+        // The receiver is gone if the session ended first.
         drop(self.side.operations.send(Operation::Quit));
         Ok(ended)
     }
@@ -155,12 +155,12 @@ impl PlainDriver {
         match incoming {
             Incoming::Message(message) => self.message(message),
             Incoming::Ask { approval, answer } => {
-                let mut asking = self.app.dialog(*approval);
-                // What was said before it belongs before it.
+                let mut asking = self.app.new_approval(*approval);
+                // Text from before the question is printed first.
                 let effects = self.app.flush();
                 self.carry_out(effects)?;
                 for row in asking.subject(COLUMNS) {
-                    self.say(&text::of(&row))?;
+                    self.say(&text::row_text(&row))?;
                 }
                 self.say(&text::question(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
@@ -171,9 +171,9 @@ impl PlainDriver {
                 let effects = self.app.flush();
                 self.carry_out(effects)?;
                 for row in filling.subject(COLUMNS) {
-                    self.say(&text::of(&row))?;
+                    self.say(&text::row_text(&row))?;
                 }
-                self.fill(filling, answer)
+                self.ask_field(filling, answer)
             }
         }
     }
@@ -181,14 +181,14 @@ impl PlainDriver {
     fn message(&mut self, message: UiMessage) -> io::Result<()> {
         match message {
             UiMessage::Event(event) => {
-                let what = told(&event);
-                self.take(UiMessage::Event(event))?;
+                let what = extra_lines(&event);
+                self.update(UiMessage::Event(event))?;
                 what.iter().try_for_each(|line| self.say(line))
             }
             UiMessage::Idle => {
                 self.busy = false;
                 (self.asking, self.filling) = (None, None);
-                self.take(UiMessage::Idle)?;
+                self.update(UiMessage::Idle)?;
                 self.prompt()
             }
             UiMessage::Earlier(messages) => {
@@ -199,11 +199,11 @@ impl PlainDriver {
                         text.replace('\n', " ")
                     ))),
                     silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
-                        self.take(UiMessage::Earlier(vec![silent]))
+                        self.update(UiMessage::Earlier(vec![silent]))
                     }
                 })
             }
-            UiMessage::Pick(list) => self.offer(list),
+            UiMessage::Pick(list) => self.print_list(list),
             UiMessage::Typed { text } => {
                 self.say(&text::clean(&text!(
                     "plain-typed",
@@ -215,31 +215,30 @@ impl PlainDriver {
             | UiMessage::Ran { .. }
             | UiMessage::Opened { .. }
             | UiMessage::Context(_)) => {
-                self.take(message)?;
+                self.update(message)?;
                 self.prompt()
             }
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
-            | UiMessage::Sandbox(_)) => self.take(message),
-            // Nothing is completed here.
+            | UiMessage::Sandbox(_)) => self.update(message),
+            // There is no completion here.
             UiMessage::Files(_) => Ok(()),
         }
     }
 
-    /// Takes a line as the terminal gave it. Lines that came together were pasted, and answer no
-    /// question.
-    fn typed(&mut self, line: TypedLine) -> io::Result<()> {
+    /// Handles a line. Lines that arrived together were pasted, and don't answer a question.
+    fn handle_input(&mut self, line: TypedLine) -> io::Result<()> {
         if line.came_with_others && self.asking.is_some() {
             (self.prompted, self.leaving) = (false, false);
             self.say(text!("plain-several-lines"))?;
             return self.ask(text!("plain-answer"));
         }
-        self.line(line.text, line.typed_at)
+        self.handle_line(line.text, line.typed_at)
     }
 
-    fn line(&mut self, line: String, typed_at: Instant) -> io::Result<()> {
-        // The user's Enter has ended the row.
+    fn handle_line(&mut self, line: String, typed_at: Instant) -> io::Result<()> {
+        // The user's Enter has ended the line.
         (self.prompted, self.leaving) = (false, false);
         if let Some((asking, answer, since)) = self.asking.take() {
             return self.answer(asking, answer, (since, typed_at), &line);
@@ -251,15 +250,15 @@ impl PlainDriver {
             let step = if line.trim() == DECLINE {
                 FormProgress::Done(Filled::Declined)
             } else {
-                filling.typed(&line)
+                filling.fill_field(&line)
             };
             return match step {
-                FormProgress::Next => self.fill(filling, answer),
+                FormProgress::Next => self.ask_field(filling, answer),
                 FormProgress::Wrong(why) => {
                     self.say(&why)?;
-                    self.fill(filling, answer)
+                    self.ask_field(filling, answer)
                 }
-                // Whoever asked may have gone in this very moment.
+                // The receiver may be gone by now.
                 FormProgress::Done(filled) => {
                     drop(answer.send(filled));
                     Ok(())
@@ -267,13 +266,13 @@ impl PlainDriver {
             };
         }
         if line.trim() == OPEN {
-            self.take(AppInput::Key(KeyEvent::new(
+            self.update(AppInput::Key(KeyEvent::new(
                 KeyCode::Char('o'),
                 KeyModifiers::CONTROL,
             )))?;
         } else {
-            self.take(AppInput::Paste(line))?;
-            self.take(AppInput::Key(KeyEvent::new(
+            self.update(AppInput::Paste(line))?;
+            self.update(AppInput::Key(KeyEvent::new(
                 KeyCode::Enter,
                 KeyModifiers::NONE,
             )))?;
@@ -281,8 +280,8 @@ impl PlainDriver {
         self.prompt()
     }
 
-    /// Reads a list out; its rows are chosen by their numbers.
-    fn offer(&mut self, list: PickerList) -> io::Result<()> {
+    /// Prints a list. Its rows are chosen by number.
+    fn print_list(&mut self, list: PickerList) -> io::Result<()> {
         self.say(&text::clean(&list.title))?;
         for note in &list.notes {
             self.say(&text::clean(note))?;
@@ -319,28 +318,32 @@ impl PlainDriver {
             .and_then(|number| list.rows.get(number.checked_sub(1)?));
         match chosen.map(|row| row.then.clone()) {
             None if list.is_question && typed.parse::<usize>().is_err() => {
-                self.line(typed.to_owned(), typed_at)
+                self.handle_line(typed.to_owned(), typed_at)
             }
             None => {
                 self.picking = Some((list, since));
                 self.ask(text!("plain-number"))
             }
-            Some(PickerAction::Open(inner)) => self.offer(*inner),
+            Some(PickerAction::Open(inner)) => self.print_list(*inner),
             Some(PickerAction::Type(text)) => {
                 self.say(&text::clean(&text))?;
                 self.prompt()
             }
-            // What it says asks for the next line.
-            Some(then @ PickerAction::Do(_)) => self.take(AppInput::Chosen(then)),
+            // The operation's own output ends with a prompt.
+            Some(then @ PickerAction::Do(_)) => self.update(AppInput::Chosen(then)),
             Some(then) => {
-                self.take(AppInput::Chosen(then))?;
+                self.update(AppInput::Chosen(then))?;
                 self.prompt()
             }
         }
     }
 
     /// Asks for the next field of a form.
-    fn fill(&mut self, filling: FormDialog, answer: oneshot::Sender<Filled>) -> io::Result<()> {
+    fn ask_field(
+        &mut self,
+        filling: FormDialog,
+        answer: oneshot::Sender<Filled>,
+    ) -> io::Result<()> {
         self.say(&text::clean(&filling.wanted()))?;
         self.filling = Some((filling, answer));
         self.ask(text!("plain-field"))
@@ -370,7 +373,7 @@ impl PlainDriver {
                 Err(text!("plain-answer"))
             }
             ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => {
-                match asking.typed(line) {
+                match asking.parse_input(line) {
                     Ok(given) => Ok(given),
                     Err(why) => {
                         self.say(&why)?;
@@ -387,9 +390,9 @@ impl PlainDriver {
             Ok(given) => {
                 self.say(&text::answered(&given, &asking))?;
                 if let ApprovalReply::Changed { arguments } = &given {
-                    self.app.call_changed(&asking.approval, arguments);
+                    self.app.show_edited_call(&asking.approval, arguments);
                 }
-                // Whoever asked may have gone in this very moment.
+                // The receiver may be gone by now.
                 drop(answer.send(given));
                 Ok(())
             }
@@ -400,8 +403,9 @@ impl PlainDriver {
         }
     }
 
-    /// The answer that a line is, or what is asked for next. A line is one choice or a reason to
-    /// refuse; the question has shown the rules that each choice keeps, and where.
+    /// Converts a line to an answer, or asks for the next input. A line is one choice or a reason
+    /// to refuse; the question has shown the rules of each choice and the file in which they are
+    /// saved.
     fn first_answer(
         &mut self,
         asking: &mut ApprovalDialog,
@@ -427,14 +431,14 @@ impl PlainDriver {
                     mode: PermissionMode::AcceptEdits,
                     prompt: None,
                 };
-                self.take(AppInput::Chosen(mode))?;
+                self.update(AppInput::Chosen(mode))?;
                 Ok(ApprovalReply::Once)
             }
             Some(ApprovalChoice::Reason) => {
                 asking.open_input(ApprovalStage::Reason);
                 Err(text!("plain-reason"))
             }
-            // Two would read the same keys: a file is edited as the call says it.
+            // An editor would compete for the keys, so the arguments are edited as text.
             Some(ApprovalChoice::Change(_) | ApprovalChoice::ChangeFile) => {
                 asking.open_input(ApprovalStage::Change);
                 self.say(&text!(
@@ -448,7 +452,7 @@ impl PlainDriver {
                 self.say(&text!("plain-rule-is", text = text.replace('\n', " ")))?;
                 Err(text!("plain-rule"))
             }
-            // A single word may be a slip: it is asked again.
+            // A single word may be a typo, so the question is asked again.
             None if line.contains(char::is_whitespace) => Ok(ApprovalReply::No {
                 reason: line.to_owned(),
             }),
@@ -456,7 +460,7 @@ impl PlainDriver {
         })
     }
 
-    fn take(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
+    fn update(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
         let effects = self.app.update(input);
         self.carry_out(effects)
     }
@@ -466,7 +470,7 @@ impl PlainDriver {
             match effect {
                 Effect::Print(rows) => {
                     for row in &rows {
-                        self.say(&text::of(row))?;
+                        self.say(&text::row_text(row))?;
                     }
                 }
                 Effect::Do(operation) => {
@@ -475,12 +479,12 @@ impl PlainDriver {
                 }
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Quit => self.ended = Some(Ended::Left),
-                Effect::Offer(list) => self.offer(list)?,
+                Effect::Offer(list) => self.print_list(list)?,
                 Effect::FindImage { source, text } => match (self.host.image)(&source) {
-                    Ok(Some(image)) => self.take(AppInput::Image(image))?,
-                    Ok(None) | Err(_) => self.take(AppInput::NoImage(text))?,
+                    Ok(Some(image)) => self.update(AppInput::Image(image))?,
+                    Ok(None) | Err(_) => self.update(AppInput::NoImage(text))?,
                 },
-                // No key leads here: questions are asked above, and nothing is drawn.
+                // Not requested here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
                 | Effect::Fill(_)
                 | Effect::Arm
@@ -493,7 +497,7 @@ impl PlainDriver {
         Ok(())
     }
 
-    /// Writes a line, unless there is nothing to say.
+    /// Prints a line, unless it is empty.
     fn say(&mut self, line: &str) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
@@ -503,7 +507,7 @@ impl PlainDriver {
         } else {
             ""
         };
-        put(&format!("{before}{}\n", fitted(line)))
+        write_text(&format!("{before}{}\n", fitted(line)))
     }
 
     /// Prompts for the next input, unless a turn runs.
@@ -519,18 +523,18 @@ impl PlainDriver {
         if std::mem::replace(&mut self.prompted, true) {
             return Ok(());
         }
-        put(&format!("{question} "))
+        write_text(&format!("{question} "))
     }
 }
 
-fn put(text: &str) -> io::Result<()> {
+fn write_text(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// What is printed for an event in addition to what every interface prints.
-fn told(event: &Event) -> Vec<String> {
+/// Returns the lines to print for an event in addition to those of the other interface.
+fn extra_lines(event: &Event) -> Vec<String> {
     if let (
         haft_agent::MAIN,
         EventBody::Retry {
@@ -574,14 +578,14 @@ fn told(event: &Event) -> Vec<String> {
 /// A line of the input.
 struct TypedLine {
     text: String,
-    /// Whether it came in one piece with other lines, which nobody types.
+    /// True if the line arrived together with others, so it wasn't typed.
     came_with_others: bool,
-    /// When it was read: a line typed before a question does not answer it, however long it has
-    /// waited.
+    /// The time at which the line was read: a line that was typed before a question doesn't answer
+    /// it.
     typed_at: Instant,
 }
 
-/// Lines as they are typed. The thread ends with the process: nothing can wake it.
+/// Reads lines on a thread, which ends with the process because nothing can wake it.
 fn lines() -> UnboundedReceiver<TypedLine> {
     let (send, lines) = unbounded_channel();
     std::thread::spawn(move || {

@@ -1,21 +1,22 @@
-//! The files that a call would leave behind, whole, to be changed by hand before they are written.
+//! The files that a call would write, in full, so that the user can edit them before they are
+//! written.
 //!
-//! Several are one text, each below a line with its name. Invariant: the arguments made of a
-//! changed text write exactly that text (the last line of a file of several ends like any other);
-//! where that cannot be had, there is no such text.
+//! Several files are one text, each below a line with its name. Invariant: the arguments made from
+//! an edited text write exactly that text (except that the last line of each of several files ends
+//! with a line break); if that isn't possible, no text is offered.
 
 use haft_agent::Approval;
 use serde_json::{Value, json};
 
 use crate::diff;
 
-/// Reads a file of the project; none where that is no text.
+/// Reads a file of the project; `None` if it isn't text.
 pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The side of a diff that is not there.
+/// The name of the missing side of a diff.
 const NOWHERE: &str = "/dev/null";
 
-/// Whether calls of this tool leave files behind that can be changed first.
+/// Returns true if the files that this tool writes can be edited first.
 pub(crate) fn is_file_tool(tool: &str) -> bool {
     [
         "write_to_file",
@@ -27,32 +28,32 @@ pub(crate) fn is_file_tool(tool: &str) -> bool {
     .contains(&tool)
 }
 
-/// Files as a call would leave them.
+/// The files that a call would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProposedFiles {
     files: Vec<ProposedFile>,
-    /// What a patch does besides: deletes and renames, as it says them.
+    /// The other sections of a patch, verbatim: deletions and renames.
     besides: String,
 }
 
-/// A file as a call would leave it.
+/// A file that a call would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ProposedFile {
-    /// Where it was; none where it is new.
+    /// The old path; `None` for a new file.
     from: Option<String>,
-    /// Where it will be.
+    /// The new path.
     path: String,
     text: String,
     old: String,
 }
 
-/// The lines that tell the files apart are not as they were.
+/// The lines that separate the files were edited.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LostNames;
 
 impl ProposedFiles {
-    /// The files that a call would change, where their text is known.
-    pub(crate) fn of(approval: &Approval, read: ReadText<'_>) -> Option<Self> {
+    /// Computes the files that a call would write, or `None` if their text can't be determined.
+    pub(crate) fn from_call(approval: &Approval, read: ReadText<'_>) -> Option<Self> {
         let text_of = |name: &str| {
             approval
                 .arguments
@@ -93,11 +94,11 @@ impl ProposedFiles {
                 (from, to) => {
                     proposed
                         .files
-                        .push(ProposedFile::of(from, to, &section.lines, read)?);
+                        .push(ProposedFile::from_hunks(from, to, &section.lines, read)?);
                 }
             }
         }
-        // Of one file the call says itself where it is.
+        // For one file, the call names the path.
         if let (Some(path), [file]) = (text_of("path"), proposed.files.as_mut_slice()) {
             file.path = path;
         }
@@ -116,7 +117,7 @@ impl ProposedFiles {
             .then_some(proposed)
     }
 
-    /// What is edited.
+    /// Returns the text to edit.
     pub(crate) fn text(&self) -> String {
         match self.files.as_slice() {
             [file] => file.text.clone(),
@@ -127,7 +128,7 @@ impl ProposedFiles {
         }
     }
 
-    /// The text of each file, of what was edited.
+    /// Splits an edited text by file.
     fn texts(&self, edited: &str) -> Result<Vec<String>, LostNames> {
         let [first, rest @ ..] = self.files.as_slice() else {
             return Err(LostNames);
@@ -162,7 +163,7 @@ impl ProposedFiles {
         }
     }
 
-    /// How the name of the file ends, so that an editor knows the language.
+    /// Returns the extension for the editor's file, so that the editor recognizes the language.
     pub(crate) fn ending(&self) -> String {
         let path = self
             .files
@@ -172,8 +173,7 @@ impl ProposedFiles {
         ending.map_or_else(String::new, |ending| format!(".{ending}"))
     }
 
-    /// The arguments with which the call writes what was edited instead; none where it stays as it
-    /// is.
+    /// Returns the arguments that write the edited text, or `None` if it wasn't changed.
     pub(crate) fn arguments(
         &self,
         approval: &Approval,
@@ -224,7 +224,7 @@ impl ProposedFiles {
 }
 
 impl ProposedFile {
-    fn of(from: &str, to: &str, places: &[&str], read: ReadText<'_>) -> Option<Self> {
+    fn from_hunks(from: &str, to: &str, places: &[&str], read: ReadText<'_>) -> Option<Self> {
         let from = Some(from.to_owned()).filter(|from| from != NOWHERE);
         let old = match &from {
             Some(from) => read(from).filter(|old| !old.is_empty() && !old.contains('\r'))?,
@@ -239,7 +239,7 @@ impl ProposedFile {
         })
     }
 
-    /// The line above it, where there are others.
+    /// Returns the line above the file, if there are several files.
     fn name_line(&self) -> String {
         format!("######## {} ########", self.path)
     }
@@ -260,7 +260,7 @@ impl ProposedFile {
         )
     }
 
-    /// What a patch says of it.
+    /// Returns the patch section that writes `text` to the file.
     fn patch_section(&self, text: &str) -> String {
         let lines = |sign, text: &str| {
             text.lines()
@@ -283,7 +283,7 @@ impl ProposedFile {
     }
 }
 
-/// A text with the places of a unified diff of it applied; none where that does not fit exactly.
+/// Applies the hunks of a unified diff, or returns `None` if they don't match exactly.
 fn patched(old: &str, places: &[&str]) -> Option<String> {
     let lines: Vec<_> = old.split_inclusive('\n').collect();
     let mut text = String::new();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_is_applied_exactly_or_not_at_all() {
+    fn proposed_diff_applies_exactly_or_not() {
         let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
         assert_eq!(
             patched("one\ntwo\nthree\nfour\n", &places(diff)).as_deref(),
@@ -364,9 +364,9 @@ mod tests {
     }
 
     #[test]
-    fn several_files_are_one_text_and_apart_again() {
+    fn proposed_files_are_joined_and_split() {
         let approval = asked("multi_edit", json!({"edits": []}), TWO_FILES);
-        let files = ProposedFiles::of(&approval, &read).unwrap();
+        let files = ProposedFiles::from_call(&approval, &read).unwrap();
         assert_eq!(
             files.text(),
             "######## a.rs ########\none\nzwei\n######## b.rs ########\nnew\n"
@@ -391,11 +391,11 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_written_again() {
+    fn proposed_patch_is_rewritten() {
         let subject =
             format!("{TWO_FILES}--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n--- old\n+++ moved\n");
         let approval = asked("apply_patch", json!({"patch": "…"}), &subject);
-        let files = ProposedFiles::of(&approval, &read).unwrap();
+        let files = ProposedFiles::from_call(&approval, &read).unwrap();
         let edited = files.text().replace("zwei", "dwa");
         let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n-one\n-two\n+one\n+dwa\n*** Add File: b.rs\n+new\n\
                      *** Delete File: gone\n*** Update File: old\n*** Move to: moved\n*** End Patch\n";
@@ -406,20 +406,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_exactly_is_not_offered() {
+    fn proposed_files_must_be_exact() {
         let crlf = |_: &str| Some("one\r\ntwo\r\n".to_owned());
         let patch = |subject: &str| asked("apply_patch", json!({"patch": "…"}), subject);
-        assert_eq!(ProposedFiles::of(&patch(TWO_FILES), &crlf), None);
+        assert_eq!(ProposedFiles::from_call(&patch(TWO_FILES), &crlf), None);
         let bare = |_: &str| Some("one\ntwo".to_owned());
         let subject =
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+zwei\n";
-        assert_eq!(ProposedFiles::of(&patch(subject), &bare), None);
+        assert_eq!(ProposedFiles::from_call(&patch(subject), &bare), None);
         assert!(
-            ProposedFiles::of(&asked("multi_edit", json!({}), subject), &bare)
+            ProposedFiles::from_call(&asked("multi_edit", json!({}), subject), &bare)
                 .is_none_or(|files| files.files.len() == 1)
         );
         assert_eq!(
-            ProposedFiles::of(
+            ProposedFiles::from_call(
                 &patch("--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"),
                 &read
             ),
@@ -429,7 +429,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(old in any::<String>(), diff in any::<String>(), place in any::<u32>()) {
+        fn proposed_files_accept_any_input(old in any::<String>(), diff in any::<String>(), place in any::<u32>()) {
             drop(patched(&old, &places(&format!("@@ -{place} +1 @@\n{diff}"))));
         }
     }

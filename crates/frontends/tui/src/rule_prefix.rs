@@ -1,15 +1,16 @@
-//! A wider rule than the exact one of an approval, proposed to be edited before it is kept.
+//! Proposes a rule that is wider than the exact one of an approval, to be edited before it is
+//! saved.
 //!
-//! Invariant: what runs other programs, destroys or publishes is never widened.
+//! Invariant: rules for commands that run other programs, destroy or publish are never widened.
 
-/// Programs that run what they are given, or whose arguments decide what is lost.
+/// Programs that run other programs, or whose arguments decide what is lost.
 const EXACT: &[&str] = &[
     "awk", "bash", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec",
     "find", "fish", "ksh", "ln", "mv", "nice", "node", "nohup", "perl", "php", "pkexec", "python",
     "python3", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "sh", "ssh", "su", "sudo", "tar",
     "tee", "time", "timeout", "unlink", "wget", "xargs", "zsh", "kill", "killall", "pkill",
 ];
-/// Programs whose next word says what they do.
+/// Programs with subcommands.
 const COMMANDS: &[&str] = &[
     "aws",
     "brew",
@@ -42,9 +43,9 @@ const COMMANDS: &[&str] = &[
     "uvx",
     "yarn",
 ];
-/// Words whose next word says more.
+/// Subcommands with subcommands of their own.
 const GROUPS: &[&str] = &["run", "compose", "exec", "tool", "workspace"];
-/// What is done only as it was asked.
+/// Subcommands whose rules stay exact.
 const FINAL: &[&str] = &[
     "apply",
     "clean",
@@ -64,15 +65,15 @@ const FINAL: &[&str] = &[
     "upload",
 ];
 
-/// The rule to begin with: any arguments after the words that say what is done, any file of the
-/// same folder. The exact one where that would be too much.
-pub(crate) fn proposed(exact: &str) -> String {
+/// Returns the rule to start with: any arguments after the subcommand, or any file of the folder.
+/// Returns the exact rule if that would allow too much.
+pub(crate) fn propose_rule(exact: &str) -> String {
     let widened = exact
         .strip_suffix(')')
         .and_then(|rule| rule.split_once('('))
         .and_then(|(tool, inside)| {
             let wide = match tool {
-                "execute_command" | "background_task" | "session_start" => command(inside)?,
+                "execute_command" | "background_task" | "session_start" => command_prefix(inside)?,
                 _ if crate::proposed::is_file_tool(tool) => {
                     let (folder, _) = inside.rsplit_once('/')?;
                     (!folder.is_empty() && !folder.contains(['*', '[', '{', '?']))
@@ -85,9 +86,9 @@ pub(crate) fn proposed(exact: &str) -> String {
     widened.unwrap_or_else(|| exact.to_owned())
 }
 
-/// The words of a command that say what it does, with any that follow; none where it stays as it
-/// is.
-fn command(line: &str) -> Option<String> {
+/// Returns the program and its subcommand with a wildcard for the arguments, or `None` if the rule
+/// stays exact.
+fn command_prefix(line: &str) -> Option<String> {
     let words: Vec<_> = line.split(' ').collect();
     let program = words.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_proposed() {
+    fn propose_rule_widens_arguments_and_files() {
         for (exact, wide) in [
             (
                 "execute_command(cargo test -p x)",
@@ -135,12 +136,12 @@ mod tests {
             ("execute_command(pytest 'a b')", "execute_command(pytest:*)"),
             ("write_to_file(src/a.rs)", "write_to_file(src/**)"),
         ] {
-            assert_eq!(proposed(exact), wide);
+            assert_eq!(propose_rule(exact), wide);
         }
     }
 
     #[test]
-    fn what_is_never_widened() {
+    fn propose_rule_keeps_dangerous_commands_exact() {
         for exact in [
             "execute_command(make)",
             "execute_command(rm -r target)",
@@ -156,7 +157,7 @@ mod tests {
             "web_crawl(domain:docs.rs)",
             "mcp__github__create_issue",
         ] {
-            assert_eq!(proposed(exact), exact);
+            assert_eq!(propose_rule(exact), exact);
         }
     }
 }

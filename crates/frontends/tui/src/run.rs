@@ -1,8 +1,7 @@
-//! Runs the interface at a real terminal: reads keys, draws, and gives the terminal back whatever
-//! happens.
+//! Runs the interface at a terminal: reads keys, draws, and restores the terminal in every case.
 //!
-//! Responsible for time and signals, of which [`App`] knows nothing. Invariant: a key is drawn at
-//! once; what the model says is drawn at most every [`FRAME`], however fast it comes.
+//! Responsible for time and signals, which [`App`] doesn't know. Invariant: a key is drawn at once;
+//! the model's text is drawn at most every [`FRAME_INTERVAL`], however fast it arrives.
 
 use std::io;
 use std::time::Duration;
@@ -24,20 +23,19 @@ use crate::proposed::{LostNames, ProposedFiles};
 use crate::screen::{Palette, TerminalScreen};
 use crate::terminal::{self, RawTerminal};
 
-/// The shortest time between two drawings that no key asked for.
-const FRAME: Duration = Duration::from_millis(33);
-/// How often times on the screen are brought up to date.
-const TICK: Duration = Duration::from_secs(1);
-/// How the name of the file ends in which a prompt is edited.
-const PROMPT_ENDING: &str = ".md";
-/// Keys that follow each other within this time were pasted or sent by a program: nobody types as
-/// fast. It must not be zero, for which `event::poll` does not even look at keys that were read
-/// already.
-const TOGETHER_TIMEOUT: Duration = Duration::from_millis(30);
-/// How many messages are taken in before anything is drawn.
-const AT_ONCE: usize = 512;
+/// The minimum interval between two frames that no key has caused.
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
+/// The interval at which times on the screen are updated.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
+/// The extension of the file in which a prompt is edited.
+const PROMPT_EXTENSION: &str = ".md";
+/// Keys that arrive within this time of each other were pasted or sent by a program. It must not be
+/// zero, or `event::poll` ignores keys that were already read.
+const BURST_TIMEOUT: Duration = Duration::from_millis(30);
+/// Maximum messages that are handled before the next frame.
+const MAX_BATCH: usize = 512;
 
-/// The interface cannot be used.
+/// A failure of the interface.
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
     /// The terminal could not be read or written.
@@ -45,41 +43,41 @@ pub enum TuiError {
     Terminal(#[from] io::Error),
 }
 
-/// Why the interface ended.
+/// The reason why the interface ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The user left.
     Left,
-    /// A signal ended it, or the terminal went away.
+    /// A signal arrived, or the terminal went away.
     Signalled,
-    /// Something panicked, here or elsewhere; the panic hook has printed the message.
+    /// A thread panicked. The panic hook has printed the message.
     Panicked,
 }
 
-/// Opens the user's editor on a text, in a file whose name ends so, and gives what became of it, or
-/// why that was not possible.
+/// Opens the user's editor on a text, in a file with this extension. Returns the edited text or an
+/// error message.
 pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 
-/// Gives the text of a file; none where it has none.
+/// Returns the text of a file, or `None` if it has none.
 pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
 
-/// Finds a picture and what stands for it in the text; none where that is no picture, or why there
-/// is none.
+/// Finds an image and creates its label. Returns `None` if the source isn't an image, or an error
+/// message.
 pub type FindImage = Box<dyn Fn(&ImageSource) -> Result<Option<PastedImage>, String> + Send>;
 
 /// Actions that need files and programs; the program that embeds the interface provides them.
 pub struct HostActions {
-    /// Opens the user's editor, which has the terminal meanwhile.
+    /// Opens the user's editor, which uses the terminal meanwhile.
     pub edit: EditText,
-    /// Reads a file of the project, by the path a call names; none where that is no text.
+    /// Reads a file of the project by the path in a call; `None` if it isn't text.
     pub read: ReadFile,
-    /// Finds a picture that was pasted, or is in the clipboard.
+    /// Finds an image that was pasted or is in the clipboard.
     pub image: FindImage,
-    /// Keeps a text that was sent for the next session. Must not take long: keys wait.
+    /// Saves submitted input for the next session. Must be fast, because keys wait.
     pub keep: Box<dyn Fn(&str) + Send>,
 }
 
-/// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
+/// Runs the interface on this thread until its user leaves. Blocks, so give it a thread of its own.
 pub fn run(
     setup: Setup,
     palette: Palette,
@@ -97,33 +95,34 @@ struct ScreenDriver {
     screen: TerminalScreen<io::Stdout>,
     side: TerminalSide,
     _taken: RawTerminal,
-    /// None while an editor reads them.
+    /// The terminal's events; `None` while an editor reads them.
     keys: Option<EventStream>,
     host: HostActions,
-    /// Rows that are to be printed with the next drawing.
+    /// Rows to print with the next frame.
     finished: Vec<StyledLine>,
     dirty: bool,
     began: Instant,
     drawn: Instant,
-    /// Who waits for an answer, and when a key may give it.
+    /// The sender of the open question's answer. `armed_at` is the time from which keys may answer.
     waiting: Option<PendingReply>,
     armed_at: Option<Instant>,
-    /// Whether the shell has the terminal.
+    /// True while the shell has the terminal.
     suspended: bool,
-    /// Whether the bell rings, and whether there are notifications and a title.
+    /// True if the bell rings. `notifies` is true if the terminal supports notifications and
+    /// titles.
     bell: bool,
     notifies: bool,
     title: &'static str,
     ended: Option<Ended>,
 }
 
-/// Who waits for an answer.
+/// The sender of an answer.
 enum PendingReply {
     Question(oneshot::Sender<ApprovalReply>),
     Form(oneshot::Sender<Filled>),
 }
 
-/// Signals that end or stop haft.
+/// Signals that end or suspend haft.
 pub(crate) struct Signals {
     pub(crate) end: [Signal; 3],
     stop: Signal,
@@ -138,7 +137,7 @@ impl Signals {
             SignalKind::interrupt(),
         ];
         let [terminate, hangup, interrupt] = end.map(signal);
-        // SIGTSTP and SIGCONT have no names in tokio.
+        // tokio has no names for SIGTSTP and SIGCONT.
         let number = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
         Ok(Self {
             end: [terminate?, hangup?, interrupt?],
@@ -165,7 +164,7 @@ impl ScreenDriver {
         host: HostActions,
     ) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
-        let taken = RawTerminal::take()?;
+        let taken = RawTerminal::enter()?;
         let bell = setup.bell;
         let notifies = setup.notifies;
         let (app, effects) = App::new(setup, columns.into(), rows.into());
@@ -199,7 +198,7 @@ impl ScreenDriver {
             if let Some(ended) = self.ended {
                 break ended;
             }
-            let due = self.drawn + FRAME;
+            let due = self.drawn + FRAME_INTERVAL;
             tokio::select! {
                 biased;
                 () = Signals::any_end(&mut signals.end) => self.ended = Some(Ended::Signalled),
@@ -208,14 +207,14 @@ impl ScreenDriver {
                 key = next_key(&mut self.keys) => self.keys(key)?,
                 () = withdrawn(&mut self.waiting) => {
                     (self.waiting, self.armed_at) = (None, None);
-                    self.take(AppInput::Withdrawn)?;
+                    self.update(AppInput::Withdrawn)?;
                 }
-                () = at(self.armed_at) => {
+                () = wait_until(self.armed_at) => {
                     self.armed_at = None;
-                    self.take(AppInput::Armed)?;
+                    self.update(AppInput::Armed)?;
                 }
                 () = sleep_until(due), if self.dirty => self.draw()?,
-                () = sleep_until(self.drawn + TICK), if self.app.is_timed() => self.draw()?,
+                () = sleep_until(self.drawn + CLOCK_INTERVAL), if self.app.is_timed() => self.draw()?,
                 message = self.side.messages.recv() => self.messages(message)?,
             }
         };
@@ -229,21 +228,20 @@ impl ScreenDriver {
             self.screen.leave()?;
             terminal::give_back();
         }
-        // Nobody listens any more where the session ended first.
+        // The receiver is gone if the session ended first.
         drop(self.side.operations.send(Operation::Quit));
         Ok(ended)
     }
 
-    /// Takes in one key and those that have come with it, and draws once.
+    /// Handles one event and those that arrived with it, and draws once.
     fn keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         if self.app.awaits_choice() {
             self.answer_keys(first)?;
             return if self.dirty { self.draw() } else { Ok(()) };
         }
         self.key(first)?;
-        for _ in 0..AT_ONCE {
-            // Read past the stream: one that is polled without waiting for it never wakes anybody
-            // again.
+        for _ in 0..MAX_BATCH {
+            // Reads past the stream: polling it without awaiting would lose its wakeup.
             if self.ended.is_some() || self.suspended || !event::poll(Duration::ZERO)? {
                 break;
             }
@@ -252,11 +250,11 @@ impl ScreenDriver {
         if self.dirty { self.draw() } else { Ok(()) }
     }
 
-    /// Takes in everything that was read at once while a key may answer a question: one key is an
+    /// Handles all events that were read at once while a key may answer a question: one key is an
     /// answer, several are text.
     fn answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         let mut events = vec![first];
-        while events.len() < AT_ONCE && event::poll(TOGETHER_TIMEOUT)? {
+        while events.len() < MAX_BATCH && event::poll(BURST_TIMEOUT)? {
             events.push(Some(event::read()));
         }
         let is_typed = |event: &&Option<_>| {
@@ -274,19 +272,19 @@ impl ScreenDriver {
                 keys.push(key);
                 continue;
             }
-            self.take(AppInput::Keys(std::mem::take(&mut keys)))?;
+            self.update(AppInput::Keys(std::mem::take(&mut keys)))?;
             self.key(event)?;
         }
-        self.take(AppInput::Keys(keys))
+        self.update(AppInput::Keys(keys))
     }
 
     fn key(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         match key {
-            Some(Ok(TerminalEvent::Key(key))) => self.take(AppInput::Key(key))?,
-            Some(Ok(TerminalEvent::Paste(text))) => self.take(AppInput::Paste(text))?,
+            Some(Ok(TerminalEvent::Key(key))) => self.update(AppInput::Key(key))?,
+            Some(Ok(TerminalEvent::Paste(text))) => self.update(AppInput::Paste(text))?,
             Some(Ok(TerminalEvent::Resize(columns, rows))) => {
                 self.screen.resized(columns.into())?;
-                self.take(AppInput::Size {
+                self.update(AppInput::Size {
                     columns: columns.into(),
                     rows: rows.into(),
                 })?;
@@ -300,15 +298,15 @@ impl ScreenDriver {
         Ok(())
     }
 
-    /// Takes in one message and those that have come with it.
+    /// Handles one message and those that arrived with it.
     fn messages(&mut self, first: Option<Incoming>) -> io::Result<()> {
         let Some(first) = first else {
-            // The session is gone: there is nothing left to show.
+            // The session has ended: there is nothing left to show.
             self.ended = Some(Ended::Left);
             return Ok(());
         };
         self.message(first)?;
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_BATCH {
             let Ok(next) = self.side.messages.try_recv() else {
                 break;
             };
@@ -319,19 +317,19 @@ impl ScreenDriver {
 
     fn message(&mut self, incoming: Incoming) -> io::Result<()> {
         match incoming {
-            Incoming::Message(message) => self.take(message),
+            Incoming::Message(message) => self.update(message),
             Incoming::Ask { approval, answer } => {
                 self.waiting = Some(PendingReply::Question(answer));
-                self.take(AppInput::Ask(approval))
+                self.update(AppInput::Ask(approval))
             }
             Incoming::Form { form, answer } => {
                 self.waiting = Some(PendingReply::Form(answer));
-                self.take(AppInput::Form(form))
+                self.update(AppInput::Form(form))
             }
         }
     }
 
-    fn take(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
+    fn update(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
         self.app.set_time(self.began.elapsed());
         let effects = self.app.update(input);
         self.dirty = true;
@@ -339,7 +337,7 @@ impl ScreenDriver {
         self.carry_out(effects)
     }
 
-    /// Reaches a user who looks elsewhere.
+    /// Notifies a user who looks elsewhere.
     fn notify(&mut self) -> io::Result<()> {
         let alert = self.app.take_alert();
         if !terminal::is_ours() {
@@ -364,7 +362,7 @@ impl ScreenDriver {
                 Effect::Do(operation) => drop(self.side.operations.send(operation)),
                 Effect::Answer(answer) => {
                     self.armed_at = None;
-                    // Whoever asked may have gone in this very moment.
+                    // The receiver may be gone by now.
                     if let Some(PendingReply::Question(waiting)) = self.waiting.take() {
                         drop(waiting.send(answer));
                     }
@@ -375,18 +373,18 @@ impl ScreenDriver {
                         drop(waiting.send(filled));
                     }
                 }
-                Effect::Offer(list) => self.take(UiMessage::Pick(list))?,
+                Effect::Offer(list) => self.update(UiMessage::Pick(list))?,
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
                 Effect::Keep(text) => (self.host.keep)(&text),
-                Effect::Edit(text) => match self.open_editor(&text, PROMPT_ENDING)? {
-                    Ok(text) => self.take(UiMessage::Typed { text })?,
-                    Err(why) => self.take(UiMessage::Told { text: why })?,
+                Effect::Edit(text) => match self.open_editor(&text, PROMPT_EXTENSION)? {
+                    Ok(text) => self.update(UiMessage::Typed { text })?,
+                    Err(why) => self.update(UiMessage::Told { text: why })?,
                 },
                 Effect::EditFile(approval) => self.edit_file(&approval)?,
                 Effect::FindImage { source, text } => match (self.host.image)(&source) {
-                    Ok(Some(image)) => self.take(AppInput::Image(image))?,
-                    Ok(None) => self.take(AppInput::NoImage(text))?,
-                    Err(why) => self.take(UiMessage::Told { text: why })?,
+                    Ok(Some(image)) => self.update(AppInput::Image(image))?,
+                    Ok(None) => self.update(AppInput::NoImage(text))?,
+                    Err(why) => self.update(UiMessage::Told { text: why })?,
                 },
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
@@ -400,7 +398,7 @@ impl ScreenDriver {
         (self.dirty, self.drawn) = (false, Instant::now());
         if !terminal::is_ours() {
             if !self.suspended {
-                // A panic elsewhere gave the terminal back: it belongs to its message.
+                // A panic in another thread restored the terminal for its message.
                 self.ended = Some(Ended::Panicked);
             }
             return Ok(());
@@ -410,8 +408,8 @@ impl ScreenDriver {
         self.screen.draw(&finished, &self.app.frame())
     }
 
-    /// Stops until the shell goes on with haft. This thread may run on for a moment before it
-    /// stops, so the terminal is taken again only when the signal to go on has come.
+    /// Suspends the process. This thread may continue for a moment before it stops, so raw mode is
+    /// entered again only when SIGCONT arrives.
     fn suspend(&mut self) -> io::Result<()> {
         self.screen.leave()?;
         terminal::give_back();
@@ -424,7 +422,7 @@ impl ScreenDriver {
     fn open_editor(&mut self, text: &str, ending: &str) -> io::Result<Result<String, String>> {
         self.screen.leave()?;
         terminal::give_back();
-        // Two must not read the same keys.
+        // Only one reader may read keys.
         self.keys = None;
         let edited = (self.host.edit)(text, ending);
         terminal::take_again()?;
@@ -432,30 +430,30 @@ impl ScreenDriver {
         Ok(edited)
     }
 
-    /// Has the user change what a call would write.
+    /// Lets the user edit the files that a call would write.
     fn edit_file(&mut self, approval: &Approval) -> io::Result<()> {
-        let Some(files) = ProposedFiles::of(approval, &self.host.read) else {
-            return self.take(AppInput::NoFile);
+        let Some(files) = ProposedFiles::from_call(approval, &self.host.read) else {
+            return self.update(AppInput::NoFile);
         };
         match self.open_editor(&files.text(), &files.ending())? {
             Ok(text) => match files.arguments(approval, &text) {
-                Ok(Some(arguments)) => self.take(AppInput::CallEdited(arguments)),
-                // Whoever leaves an editor without saving has not said yes.
-                Ok(None) => self.take(AppInput::CallNotEdited(
+                Ok(Some(arguments)) => self.update(AppInput::CallEdited(arguments)),
+                // Leaving the editor without saving isn't an approval.
+                Ok(None) => self.update(AppInput::CallNotEdited(
                     text!("app-edit-unchanged").to_owned(),
                 )),
                 Err(LostNames) => {
-                    self.take(AppInput::CallNotEdited(text!("app-lost-names").to_owned()))
+                    self.update(AppInput::CallNotEdited(text!("app-lost-names").to_owned()))
                 }
             },
-            Err(why) => self.take(AppInput::CallNotEdited(why)),
+            Err(why) => self.update(AppInput::CallNotEdited(why)),
         }
     }
 
     fn come_back(&mut self) -> io::Result<()> {
         if terminal::is_ours() {
-            // It was stopped without being asked: the shell has written below, and has set the
-            // terminal as it likes.
+            // The process was stopped by SIGSTOP: the shell has printed below and reset the
+            // terminal.
             self.screen.abandon()?;
             terminal::give_back();
         }
@@ -463,7 +461,7 @@ impl ScreenDriver {
         self.suspended = false;
         let (columns, rows) = crossterm::terminal::size()?;
         self.screen.forget()?;
-        self.take(AppInput::Size {
+        self.update(AppInput::Size {
             columns: columns.into(),
             rows: rows.into(),
         })?;
@@ -471,7 +469,7 @@ impl ScreenDriver {
     }
 }
 
-/// Waits until nobody waits for the answer any more.
+/// Waits until the answer is no longer needed.
 async fn withdrawn(waiting: &mut Option<PendingReply>) {
     match waiting {
         Some(PendingReply::Question(waiting)) => waiting.closed().await,
@@ -487,7 +485,7 @@ async fn next_key(keys: &mut Option<EventStream>) -> Option<io::Result<TerminalE
     }
 }
 
-async fn at(when: Option<Instant>) {
+async fn wait_until(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
         None => std::future::pending().await,

@@ -1,26 +1,24 @@
-//! Turns lines into what a terminal does: prints what is finished, and draws the live region below
-//! it.
+//! Draws on a terminal: prints finished rows, and the live region below them.
 //!
-//! Responsible for every byte that is written to the terminal while it is in use. Invariant: the
-//! cursor is always in the live region and its row there is known, so that moves are relative and
-//! the terminal need never be asked. The live region is never higher than the terminal. While rows
-//! are written the terminal does not wrap: a character that is wider than it was thought cannot
-//! push anything to another row.
+//! Writes every byte to the terminal while it is in use. Invariant: the cursor is always in the
+//! live region and its row there is known, so that movements are relative and the terminal is never
+//! queried. The live region is never higher than the terminal. Wrapping is off while rows are
+//! written: a character that is wider than expected can't push anything to another row.
 
 use std::io::{self, Write};
 
 use crate::app::LiveRegion;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// How tones look.
+/// The rendering of styles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
-    /// With the sixteen colours of the terminal's own theme, light or dark.
+    /// Uses the sixteen colors of the terminal's own theme, light or dark.
     #[default]
     Colour,
-    /// Bold and the like, without colours.
+    /// Uses bold and similar attributes, but no colors.
     Attributes,
-    /// As it is.
+    /// Uses neither colors nor attributes.
     Plain,
 }
 
@@ -48,7 +46,7 @@ impl Palette {
             },
             Self::Colour => match style {
                 TextStyle::Plain => "",
-                // Neither blue nor yellow: the one is hard to read on black, the other on white.
+                // Neither blue nor yellow: blue is hard to read on black, yellow on white.
                 TextStyle::Dim | TextStyle::LineNumber => "2",
                 TextStyle::Comment => "2;3",
                 TextStyle::Strong => "1",
@@ -65,22 +63,22 @@ impl Palette {
     }
 }
 
-/// Characters of a notification.
+/// Maximum characters of a notification.
 const ALERT_CHARS: usize = 120;
 
-/// A terminal that is drawn on.
+/// A terminal to draw on.
 #[derive(Debug)]
 pub struct TerminalScreen<W> {
     out: W,
     palette: Palette,
-    /// The live region as it was drawn last.
+    /// The live region as drawn last.
     rows: Vec<StyledLine>,
-    /// The row of the cursor in it.
+    /// The cursor's row in the live region.
     row: usize,
 }
 
 impl<W: Write> TerminalScreen<W> {
-    /// A terminal whose cursor stands at the beginning of an empty row.
+    /// Creates the screen of a terminal whose cursor is at the start of an empty row.
     pub fn new(out: W, palette: Palette) -> Self {
         Self {
             out,
@@ -90,26 +88,26 @@ impl<W: Write> TerminalScreen<W> {
         }
     }
 
-    /// Prints what is finished above the live region, and brings that up to date.
+    /// Prints finished rows above the live region and updates the region.
     pub fn draw(&mut self, finished: &[StyledLine], frame: &LiveRegion) -> io::Result<()> {
         let mut bytes = ScreenWriter {
             text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"),
             palette: self.palette,
         };
         if finished.is_empty() {
-            self.change(&mut bytes, &frame.rows);
+            self.draw_changes(&mut bytes, &frame.rows);
         } else {
             bytes.up(self.row);
             bytes.text.push_str("\x1b[J");
             for line in finished {
-                bytes.row(line);
+                bytes.write_row(line);
                 bytes.text.push_str("\r\n");
             }
-            self.whole(&mut bytes, &frame.rows);
+            self.draw_all(&mut bytes, &frame.rows);
         }
         let row = frame.cursor.0.min(frame.rows.len().saturating_sub(1));
         let column = frame.cursor.1;
-        bytes.to(self.row, row);
+        bytes.move_between(self.row, row);
         bytes.sequence(column + 1, 'G');
         bytes.text.push_str("\x1b[?7h");
         if frame.shows_cursor {
@@ -122,19 +120,19 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Draws every row, from the top of the region, where the cursor is.
-    fn whole(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
+    /// Draws all rows, starting at the top of the region, where the cursor is.
+    fn draw_all(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
         for (at, line) in rows.iter().enumerate() {
             if at > 0 {
                 bytes.text.push_str("\r\n");
             }
-            bytes.row(line);
+            bytes.write_row(line);
         }
         self.row = rows.len().saturating_sub(1);
     }
 
-    /// Draws the rows that are not what they were.
-    fn change(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
+    /// Draws the rows that have changed.
+    fn draw_changes(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
         let mut at = self.row;
         let mut there = self.rows.len().max(1);
         for (row, line) in rows.iter().enumerate() {
@@ -142,36 +140,36 @@ impl<W: Write> TerminalScreen<W> {
                 continue;
             }
             let reached = row.min(there - 1);
-            bytes.to(at, reached);
-            // Below the last row there may be no room: a line break makes it.
+            bytes.move_between(at, reached);
+            // There may be no row below the last one: a line break creates it.
             if row >= there {
                 bytes.text.push_str("\r\n");
                 there = row + 1;
             }
-            bytes.row(line);
+            bytes.write_row(line);
             at = row;
         }
         if rows.len() < self.rows.len() {
-            bytes.to(at, rows.len());
+            bytes.move_between(at, rows.len());
             bytes.text.push_str("\r\x1b[J");
             at = rows.len();
         }
         self.row = at;
     }
 
-    /// The terminal has another width: what was drawn may lie on more rows than before.
+    /// Handles a new width, with which drawn rows may take more rows than before.
     pub fn resized(&mut self, columns: usize) -> io::Result<()> {
         let rows_of = |line: &StyledLine| line.width().div_ceil(columns.max(1)).max(1);
         let above: usize = self.rows.iter().take(self.row).map(rows_of).sum();
         self.start_again(above)
     }
 
-    /// What is on the screen is not to be relied on.
+    /// Clears the live region and redraws it with the next frame.
     pub fn forget(&mut self) -> io::Result<()> {
         self.start_again(self.row)
     }
 
-    /// Others have written to the terminal: the live region begins anew below that.
+    /// Starts the live region anew below the output of another program.
     pub fn abandon(&mut self) -> io::Result<()> {
         (self.rows, self.row) = (Vec::new(), 0);
         self.out.write_all(b"\r\n")?;
@@ -190,7 +188,7 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Rings the bell, and shows a notification where there is one.
+    /// Rings the bell, and shows the notification, if any.
     pub fn alert(&mut self, notification: Option<&str>) -> io::Result<()> {
         if let Some(text) = notification {
             let text: String = StyledSpan::new(text, TextStyle::Plain)
@@ -204,7 +202,7 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Sets the terminal's title; what it was before the first is kept by the terminal.
+    /// Sets the terminal's title. Before the first one, the terminal saves its own.
     pub fn title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
         let keep = if is_first { "\x1b[22;2t" } else { "" };
         write!(
@@ -215,13 +213,13 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Gives the terminal the title back that it had.
+    /// Restores the title that the terminal saved.
     pub fn restore_title(&mut self) -> io::Result<()> {
         self.out.write_all(b"\x1b[23;2t")?;
         self.out.flush()
     }
 
-    /// Takes the live region away: the cursor stands at the beginning of an empty row.
+    /// Removes the live region and leaves the cursor at the start of an empty row.
     pub fn leave(&mut self) -> io::Result<()> {
         self.forget()
     }
@@ -246,8 +244,8 @@ impl ScreenWriter {
         }
     }
 
-    /// From one row of the region to another that is there.
-    fn to(&mut self, from: usize, to: usize) {
+    /// Moves the cursor between two existing rows of the region.
+    fn move_between(&mut self, from: usize, to: usize) {
         if to > from {
             self.sequence(to - from, 'B');
         } else if from > to {
@@ -255,10 +253,9 @@ impl ScreenWriter {
         }
     }
 
-    /// One row, over what was there.
-    fn row(&mut self, line: &StyledLine) {
-        // Erased first: behind the last character of a full row the cursor stands on that
-        // character.
+    /// Draws one row over the old one.
+    fn write_row(&mut self, line: &StyledLine) {
+        // Erased first: after a full row the cursor is still on the last character.
         self.text.push_str("\r\x1b[K");
         line.spans().iter().for_each(|span| self.span(span));
     }

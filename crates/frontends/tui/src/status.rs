@@ -1,42 +1,45 @@
-//! The last row: model, mode, sandbox, how full the window is, what came from the cache, and money.
+//! The status line: model, mode, sandbox, fill of the context window, cache hits, and cost.
 //!
-//! Invariant: it is one row of at most the columns asked for, and it shows nothing that is not
-//! known: no share before a request, no sandbox before a session, a `+` where a price is missing.
+//! Invariant: it is one row of at most `columns` columns, and shows only what is known: no cache
+//! share before a request, no sandbox before a session, a `+` if a price is missing.
 
 use haft_text::grouped;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::link::{ContextPart, ContextParts};
+use crate::link::ContextParts;
 use crate::wrap::wrap;
 
-/// Cells of the picture of the window.
+/// Columns of the bar that shows the context window.
 const BAR: u64 = 12;
 
-/// What the status line shows.
+/// The contents of the status line, and the totals for `/cost` and `/context`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatusLine {
     pub(crate) model: String,
     pub(crate) mode: PermissionMode,
-    /// The mode of vi's keys.
+    /// The name of Vim's mode, with Vim bindings.
     pub(crate) editing: Option<&'static str>,
-    /// None before a session has reported it.
+    /// The sandbox layer; `None` until a session reports it.
     pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
     pub(crate) tokens: u64,
     pub(crate) window: u64,
-    /// Of the last request.
+    /// The usage of the last request.
     pub(crate) usage: Option<Usage>,
-    /// Of everything since haft was started; none once something had no price.
+    /// The cost of all requests since haft was started; `None` before the first one with a price.
     pub(crate) spent: Option<f64>,
     pub(crate) unpriced: bool,
     pub(crate) total: Usage,
     pub(crate) requests: u32,
+    /// The last change of the request's prefix that made the provider's cache useless, for
+    /// `/context`.
+    pub(crate) prefix_break: Option<String>,
 }
 
 impl StatusLine {
-    /// Takes in what a request used.
-    pub(crate) fn add(&mut self, usage: Usage, cost: Option<Cost>) {
+    /// Adds the usage and cost of a request.
+    pub(crate) fn add_usage(&mut self, usage: Usage, cost: Option<Cost>) {
         self.requests += 1;
         self.total += usage;
         match cost {
@@ -45,20 +48,31 @@ impl StatusLine {
         }
     }
 
-    /// Another conversation: what is known of the last request does not hold for it.
-    pub(crate) fn forget_request(&mut self) {
-        (self.tokens, self.window, self.usage) = (0, 0, None);
+    /// Notes that the prefix of a request has changed, so that `tokens` weren't read from the
+    /// cache.
+    pub(crate) fn set_prefix_break(&mut self, message: &str, tokens: u64) {
+        let message = haft_messages::error_text(message);
+        let tokens = grouped(tokens);
+        self.prefix_break = Some(text!("app-prefix-break", message, tokens));
+    }
+
+    /// Forgets the last request, because another conversation was opened.
+    pub(crate) fn forget_conversation(&mut self) {
+        self.tokens = 0;
+        self.window = 0;
+        self.usage = None;
+        self.prefix_break = None;
         self.layers.clear();
     }
 
-    /// The row. What matters less is left out first.
+    /// Draws the line. Less important parts are omitted first.
     pub(crate) fn line(&self, columns: usize) -> StyledLine {
         let mut parts: Vec<(u8, StyledLine)> = vec![
             (0, self.mode_line()),
-            (2, StyledLine::of(&self.model, TextStyle::Dim)),
+            (2, StyledLine::new(&self.model, TextStyle::Dim)),
         ];
         if let Some(editing) = self.editing {
-            parts.insert(0, (1, StyledLine::of(editing, TextStyle::Strong)));
+            parts.insert(0, (1, StyledLine::new(editing, TextStyle::Strong)));
         }
         if self.window > 0 {
             parts.push((1, self.window_line()));
@@ -66,18 +80,18 @@ impl StatusLine {
         match self.sandbox {
             Some(SandboxLayer::None) => parts.push((
                 2,
-                StyledLine::of(text!("app-no-sandbox"), TextStyle::Warning),
+                StyledLine::new(text!("app-no-sandbox"), TextStyle::Warning),
             )),
             Some(layer) => parts.push((
                 4,
-                StyledLine::of(text!("app-sandbox", layer), TextStyle::Dim),
+                StyledLine::new(text!("app-sandbox", layer), TextStyle::Dim),
             )),
             None => {}
         }
         if let Some(usage) = self.usage.filter(|usage| usage.all_input() > 0) {
             parts.push((
                 3,
-                StyledLine::of(
+                StyledLine::new(
                     text!(
                         "app-cache",
                         percent = format_args!("{:.0}", usage.cached_share() * 100.0)
@@ -87,7 +101,7 @@ impl StatusLine {
             ));
         }
         if let Some(money) = self.money() {
-            parts.push((1, StyledLine::of(money, TextStyle::Dim)));
+            parts.push((1, StyledLine::new(money, TextStyle::Dim)));
         }
         loop {
             let line = joined(&parts);
@@ -100,7 +114,7 @@ impl StatusLine {
         }
     }
 
-    /// What everything has cost so far; none before anything had a price.
+    /// Returns the total cost, or `None` before the first request with a price.
     pub(crate) fn money(&self) -> Option<String> {
         let spent = self.spent?;
         let more = if self.unpriced { "+" } else { "" };
@@ -111,10 +125,10 @@ impl StatusLine {
         })
     }
 
-    /// The budget picture of the last request, for `/context`.
-    pub(crate) fn picture(&self) -> Vec<StyledLine> {
+    /// Draws the token budget of the last request, for `/context`.
+    pub(crate) fn budget_rows(&self) -> Vec<StyledLine> {
         if self.window == 0 {
-            return vec![StyledLine::of(text!("app-nothing-sent"), TextStyle::Dim)];
+            return vec![StyledLine::new(text!("app-nothing-sent"), TextStyle::Dim)];
         }
         let mut lines = vec![self.window_line().and(
             format!(
@@ -138,7 +152,7 @@ impl StatusLine {
             let name = name(*layer);
             let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(name)));
             lines.push(
-                StyledLine::of(format!("  {glyph} {name}{blanks}"), style)
+                StyledLine::new(format!("  {glyph} {name}{blanks}"), style)
                     .and(
                         format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0),
                         TextStyle::Plain,
@@ -155,7 +169,7 @@ impl StatusLine {
             PermissionMode::AcceptEdits | PermissionMode::Auto => TextStyle::Warning,
             PermissionMode::Yolo => TextStyle::Bad,
         };
-        StyledLine::of(self.mode.name(), style)
+        StyledLine::new(self.mode.name(), style)
     }
 
     fn window_line(&self) -> StyledLine {
@@ -165,12 +179,12 @@ impl StatusLine {
         } else {
             TextStyle::Dim
         };
-        let mut line = StyledLine::of("[", TextStyle::Dim);
+        let mut line = StyledLine::new("[", TextStyle::Dim);
         let mut drawn = 0;
         let mut sum = 0;
         for BudgetLayer { layer, tokens, .. } in &self.layers {
             sum += tokens;
-            // A layer that has anything shows, as long as there is room.
+            // A layer that isn't empty gets at least one cell while there is room.
             let until = (sum * BAR / self.window)
                 .max(if *tokens > 0 { drawn + 1 } else { drawn })
                 .min(BAR);
@@ -190,7 +204,7 @@ impl StatusLine {
     }
 }
 
-/// The picture of what the next request would hold, for `/context`.
+/// Draws the parts of the next request, for `/context`.
 pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<StyledLine> {
     let used: u64 = context.parts.iter().map(|part| part.tokens).sum();
     let window = context.window.max(1);
@@ -203,74 +217,102 @@ pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<Styled
         window = grouped(context.window)
     );
     let free = window.saturating_sub(used + context.reserve);
-    let drawn = |part: &ContextPart| (share(part.tokens) * 40.0).round() as usize;
-    let bars = context.parts.iter().map(drawn).max().unwrap_or(0);
-    let rest = [
+    let unused = [
         (text!("app-context-free"), free),
         (text!("app-context-reserve"), context.reserve),
     ];
     let mut parts: Vec<_> = context
         .parts
         .iter()
-        .map(|part| {
-            (
-                glyph(part.layer),
-                &*part.name,
-                part.tokens,
-                drawn(part),
-                &*part.about,
-            )
+        .map(|part| PartRow {
+            glyph: glyph(part.layer),
+            name: &part.name,
+            tokens: part.tokens,
+            share: share(part.tokens),
+            bar: (share(part.tokens) * 40.0).round() as usize,
+            about: &part.about,
         })
         .collect();
-    parts.extend(rest.map(|(name, tokens)| (('·', TextStyle::Dim), name, tokens, 0, "")));
-    let names = parts
-        .iter()
-        .map(|part| haft_text::width(part.1))
-        .max()
-        .unwrap_or(0);
-    let digits = parts
-        .iter()
-        .map(|part| grouped(part.2).len())
-        .max()
-        .unwrap_or(0);
-    let mut rows = wrap(&StyledLine::of(head, TextStyle::Strong), columns);
-    for ((glyph, style), name, tokens, bar, about) in parts {
-        let blanks = " ".repeat(names.saturating_sub(haft_text::width(name)));
-        let front = StyledLine::of(format!("  {glyph} "), style).and(name, TextStyle::Plain);
+    parts.extend(unused.map(|(name, tokens)| PartRow {
+        glyph: ('·', TextStyle::Dim),
+        name,
+        tokens,
+        share: share(tokens),
+        bar: 0,
+        about: "",
+    }));
+    let widest = |width: fn(&PartRow<'_>) -> usize| parts.iter().map(width).max().unwrap_or(0);
+    let widths = PartWidths {
+        name: widest(|part| haft_text::width(part.name)),
+        digits: widest(|part| grouped(part.tokens).len()),
+        bar: widest(|part| part.bar),
+    };
+    let mut rows = wrap(&StyledLine::new(head, TextStyle::Strong), columns);
+    for part in parts {
+        rows.extend(part.rows(&widths, columns));
+    }
+    rows
+}
+
+/// A part of a request, or the unused rest of the window, as `/context` shows it.
+struct PartRow<'a> {
+    glyph: (char, TextStyle),
+    name: &'a str,
+    tokens: u64,
+    share: f64,
+    /// Columns of the bar.
+    bar: usize,
+    about: &'a str,
+}
+
+/// The widest values of all parts.
+struct PartWidths {
+    name: usize,
+    digits: usize,
+    bar: usize,
+}
+
+impl PartRow<'_> {
+    fn rows(&self, widths: &PartWidths, columns: usize) -> Vec<StyledLine> {
+        let (glyph, style) = self.glyph;
+        let blanks = " ".repeat(widths.name.saturating_sub(haft_text::width(self.name)));
+        let front = StyledLine::new(format!("  {glyph} "), style).and(self.name, TextStyle::Plain);
+        let digits = widths.digits;
         let numbers = format!(
             "  {:>digits$} {:>5.1}%",
-            grouped(tokens),
-            share(tokens) * 100.0
+            grouped(self.tokens),
+            self.share * 100.0
         );
         let row = front
             .clone()
             .and(format!("{blanks}{numbers}"), TextStyle::Plain);
         if row.width() > columns {
-            // Below each other where there is no room beside each other.
-            rows.extend(
-                [front, StyledLine::of(numbers, TextStyle::Plain)].map(|row| row.cut(columns)),
-            );
-            continue;
+            // Without room side by side, name and numbers are drawn one below the other.
+            return [front, StyledLine::new(numbers, TextStyle::Plain)]
+                .map(|row| row.cut(columns))
+                .into();
         }
-        let drawn = glyph.to_string().repeat(bar);
-        let barred = if bar == 0 {
+        let bar = glyph.to_string().repeat(self.bar);
+        let with_bar = if bar.is_empty() {
             row.clone()
         } else {
-            row.clone().and(format!(" {drawn}"), style)
+            row.clone().and(format!(" {bar}"), style)
         };
-        let told = row
+        let bar_width = widths.bar;
+        let with_description = row
             .clone()
-            .and(format!(" {drawn:<bars$} "), style)
-            .and(about, TextStyle::Dim);
-        let forms = [told, barred, row]
+            .and(format!(" {bar:<bar_width$} "), style)
+            .and(self.about, TextStyle::Dim);
+        [with_description, with_bar, row]
             .into_iter()
-            .skip(usize::from(about.is_empty()));
-        rows.extend(forms.into_iter().find(|form| form.width() <= columns));
+            .skip(usize::from(self.about.is_empty()))
+            .find(|form| form.width() <= columns)
+            .into_iter()
+            .collect()
     }
-    rows
 }
 
-/// How a layer looks in a bar: distinguishable without colour.
+/// Returns the glyph of a layer in bars; layers are distinguishable without color.
 fn glyph(layer: Layer) -> (char, TextStyle) {
     match layer {
         Layer::System => ('█', TextStyle::Accent),
@@ -333,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn at_four_widths() {
+    fn status_line_at_four_widths() {
         let shown: Vec<_> = [200, 80, 40, 12]
             .map(|columns| status().line(columns).plain())
             .into();
@@ -342,10 +384,10 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_of_the_budget() {
+    fn budget_rows_show_all_layers() {
         insta::assert_snapshot!(
             status()
-                .picture()
+                .budget_rows()
                 .iter()
                 .map(|line| line.plain() + "\n")
                 .collect::<String>()
@@ -353,10 +395,10 @@ mod tests {
     }
 
     #[test]
-    fn money_says_when_it_is_not_all() {
+    fn money_marks_missing_prices() {
         let mut status = StatusLine::default();
         assert_eq!(status.money(), None);
-        status.add(
+        status.add_usage(
             Usage::default(),
             Some(Cost {
                 total: 1.5,
@@ -364,7 +406,7 @@ mod tests {
             }),
         );
         assert_eq!(status.money().as_deref(), Some("$1.50"));
-        status.add(Usage::default(), None);
+        status.add_usage(Usage::default(), None);
         assert_eq!(status.money().as_deref(), Some("$1.50+"));
     }
 }

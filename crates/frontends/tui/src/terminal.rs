@@ -1,5 +1,4 @@
-//! The terminal while it is ours: no echo, keys one by one, pastes distinguished from typing.
-//! Restored on drop.
+//! The terminal in raw mode: no echo, single keys, marked pastes. Restored on drop.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,17 +10,17 @@ use crossterm::terminal;
 static OURS: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
-/// Marks pastes, and has terminals that can tell Shift-Enter from Enter do so.
+/// Enables bracketed paste, and the keyboard protocol that distinguishes Shift-Enter from Enter.
 const BEGIN: &[u8] = b"\x1b[?2004h\x1b[>1u";
-/// Ends what was begun, and whatever a drawing that was cut off in the middle has left: held-back
-/// output, no wrapping, no cursor, a colour.
+/// Undoes [`BEGIN`], and resets what an interrupted frame may leave behind: synchronized output, no
+/// wrapping, no cursor, a color.
 const END: &[u8] = b"\x1b[<u\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
-/// Takes the terminal. It is given back when this is dropped, and when anything panics.
+/// The terminal in raw mode. It is restored on drop and on a panic.
 pub(crate) struct RawTerminal(());
 
 impl RawTerminal {
-    pub(crate) fn take() -> io::Result<Self> {
+    pub(crate) fn enter() -> io::Result<Self> {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
@@ -41,7 +40,8 @@ impl Drop for RawTerminal {
     }
 }
 
-/// Takes it again after [`give_back`]; whoever took it first gives it back.
+/// Enters raw mode again after [`give_back`]. The first [`RawTerminal`] still restores the
+/// terminal.
 pub(crate) fn take_again() -> io::Result<()> {
     OURS.store(true, Ordering::SeqCst);
     terminal::enable_raw_mode()?;
@@ -50,13 +50,12 @@ pub(crate) fn take_again() -> io::Result<()> {
     out.flush()
 }
 
-/// Whether the terminal is ours to draw on.
+/// Returns true if the terminal is in raw mode, so that we may draw.
 pub(crate) fn is_ours() -> bool {
     OURS.load(Ordering::SeqCst)
 }
 
-/// Gives the terminal back as it was, if it was taken. What fails here can be neither repaired nor
-/// reported.
+/// Restores the terminal if it is in raw mode. Errors can be neither repaired nor reported.
 pub(crate) fn give_back() {
     if !OURS.swap(false, Ordering::SeqCst) {
         return;
@@ -66,7 +65,7 @@ pub(crate) fn give_back() {
     drop(terminal::disable_raw_mode());
 }
 
-/// Whether a terminal that gives whole lines has another one waiting. False for pipes and files.
+/// Returns true if a terminal in line mode has another line waiting. False for pipes and files.
 pub fn has_more(terminal: impl AsFd) -> bool {
     rustix::termios::isatty(&terminal)
         && rustix::io::ioctl_fionread(&terminal).is_ok_and(|bytes| bytes > 0)

@@ -1,24 +1,25 @@
-//! A result that is looked at whole: scrolled, searched, and exchanged for another, in the place of
-//! the live region.
+//! A viewer for whole results, in place of the live region: scrolls, searches, and switches between
+//! results.
 //!
-//! Invariant: it fits the rows it is given, and whatever the result holds, a row of it is one row.
+//! Invariant: it fits the rows it is given, and each row of the result is exactly one row on the
+//! screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::call::ToolCallView;
 use crate::line::{StyledLine, TextStyle};
 
-/// The calls of a conversation with their results, and thoughts, oldest first; bounded.
+/// Results of calls, and reasoning, oldest first. Bounded in number and size.
 #[derive(Debug, Default)]
 pub(crate) struct ResultList {
     results: Vec<(ToolCallView, String)>,
 }
 
-/// How many results can be looked at.
+/// Maximum results that can be opened.
 pub const MOST_RESULTS: usize = 500;
 
 impl ResultList {
-    /// They are copies: the session has the conversation.
+    /// Maximum bytes of all results. They are copies: the session has the conversation.
     const BYTES: usize = 4 * 1024 * 1024;
 
     pub(crate) fn push(&mut self, call: ToolCallView, text: &str) {
@@ -44,29 +45,29 @@ impl ResultList {
     }
 }
 
-/// What is being looked at.
+/// The position in a result.
 #[derive(Debug, Default)]
 pub(crate) struct ResultViewer {
-    /// Which result, counted from the newest.
+    /// The index of the result, counted from the newest.
     back: usize,
-    /// The first row that shows.
+    /// The first visible row.
     top: usize,
     query: String,
-    /// Whether the query is being typed.
+    /// True while the query is typed.
     typing: bool,
 }
 
-/// What a key did to it.
+/// The effect of a key on the viewer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ViewerOutcome {
     Stay,
     Close,
-    /// It is closed, and these rows are printed.
+    /// Closes the viewer and prints these rows.
     Print(Vec<StyledLine>),
 }
 
 impl ResultViewer {
-    /// Takes a key, where the view has this size.
+    /// Handles a key in a viewer of `columns` and `height`.
     pub(crate) fn key(
         &mut self,
         key: KeyEvent,
@@ -126,7 +127,7 @@ impl ResultViewer {
         }
     }
 
-    /// To the next row that matches, or the one before; around at the ends.
+    /// Moves to the next or previous matching row, wrapping around at the ends.
     fn step(&mut self, rows: &[StyledLine], down: bool) {
         let found = self.matches(rows);
         let next = if down {
@@ -159,7 +160,7 @@ impl ResultViewer {
             .unwrap_or_default()
     }
 
-    /// The rows to draw, and the column of the cursor in the last of them where something is typed.
+    /// Draws the viewer. Also returns the cursor's column in the last row while a query is typed.
     pub(crate) fn view(
         &self,
         list: &ResultList,
@@ -171,12 +172,12 @@ impl ResultViewer {
         let room = height.saturating_sub(2).max(1);
         let row = |(at, row): (usize, &StyledLine)| {
             if found.contains(&at) {
-                StyledLine::of(row.plain(), TextStyle::Warning)
+                StyledLine::new(row.plain(), TextStyle::Warning)
             } else {
                 row.clone()
             }
         };
-        // A match at the end may be the first row that shows: less than a page then.
+        // After a match near the end, less than a page may be left.
         let mut rows: Vec<_> = all
             .iter()
             .enumerate()
@@ -187,13 +188,19 @@ impl ResultViewer {
         rows.resize(room.min(all.len()), StyledLine::empty());
         rows.push(StyledLine::empty());
         if self.typing {
-            let line = StyledLine::of("/", TextStyle::Accent)
+            let line = StyledLine::new("/", TextStyle::Accent)
                 .and(&self.query, TextStyle::Plain)
                 .cut(columns);
             let column = line.width().min(columns.saturating_sub(1));
             rows.push(line);
             return (rows, Some(column));
         }
+        rows.push(self.position_line(list, &found).cut(columns));
+        (rows, None)
+    }
+
+    /// Draws the position among the results and the matches, and the keys.
+    fn position_line(&self, list: &ResultList, found: &[usize]) -> StyledLine {
         let count = list.results.len();
         let place = text!(
             "app-viewer-place",
@@ -217,14 +224,10 @@ impl ResultViewer {
                 )
             }
         };
-        rows.push(
-            StyledLine::of(
-                format!("{matches}{place} · {}", text!("app-viewer-keys")),
-                TextStyle::Dim,
-            )
-            .cut(columns),
-        );
-        (rows, None)
+        StyledLine::new(
+            format!("{matches}{place} · {}", text!("app-viewer-keys")),
+            TextStyle::Dim,
+        )
     }
 }
 
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn search_goes_around_and_other_results_are_reached() {
+    fn viewer_search_wraps_and_switches_results() {
         let text = (1..=30)
             .map(|number| format!("line {number}"))
             .collect::<Vec<_>>()
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn old_results_go_before_there_are_too_many() {
+    fn viewer_drops_the_oldest_results() {
         let long = "x".repeat(ResultList::BYTES / 2);
         let list = list(&["a", &long, &long, &long]);
         assert_eq!(list.results.len(), 2);
@@ -300,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_fits(text in any::<String>(), keys in "[jkbgGn/ xN\n\\[\\]]{0,20}", columns in 8usize..60, height in 3usize..20) {
+        fn viewer_fits(text in any::<String>(), keys in "[jkbgGn/ xN\n\\[\\]]{0,20}", columns in 8usize..60, height in 3usize..20) {
             let list = list(&["x", &text]);
             let mut viewer = ResultViewer::default();
             press(&mut viewer, &list, &keys);

@@ -1,19 +1,19 @@
 //! Breaks lines into rows.
 //!
-//! Invariant: no row is wider than asked, and no character is lost but the blanks at a break.
+//! Invariant: no row is wider than `columns`, and no character is lost except spaces at a break.
 
 use haft_text::width;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// Narrower than this nothing is laid out: a wide character and a mark of a cut must fit.
+/// Minimum columns of the layout: a wide character and the mark of a cut must fit.
 pub(crate) const NARROWEST: usize = 8;
-/// What is inset has less room than that; a character must still fit.
-const LEAST: usize = 4;
+/// Minimum columns of indented text: a wide character must fit.
+const MIN_INDENTED_COLUMNS: usize = 4;
 
-/// Thirds of its columns that a row holds before it is broken inside a word, and at a blank of
-/// code.
+/// The fill of a row, in thirds of its columns, from which it may be broken after punctuation, or
+/// at a space in code.
 const THIRDS_AT_SIGN: usize = 1;
 const THIRDS_AT_BLANK: usize = 2;
 
@@ -24,25 +24,25 @@ struct StyledCell<'a> {
     wide: usize,
 }
 
-/// What becomes of the blanks at a break.
+/// The treatment of spaces at a break.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BreakBlanks {
     Dropped,
     Kept,
 }
 
-/// The rows of a line, broken at blanks and between wide characters where that is possible.
+/// Wraps a line at spaces and between wide characters, if possible.
 pub(crate) fn wrap(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows_of(line, columns, BreakBlanks::Dropped)
 }
 
-/// The rows of a line that keeps its blanks, as code does.
+/// Wraps a line and keeps its spaces, as for code.
 pub(crate) fn chop(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows_of(line, columns, BreakBlanks::Kept)
 }
 
 fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<StyledLine> {
-    let columns = columns.max(LEAST);
+    let columns = columns.max(MIN_INDENTED_COLUMNS);
     if line.width() <= columns {
         return vec![line.clone()];
     }
@@ -56,7 +56,7 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
     let cells: Vec<_> = line
         .spans()
         .iter()
-        .flat_map(|span| pieces(span.text(), columns).map(cell(span.style())))
+        .flat_map(|span| split_graphemes(span.text(), columns).map(cell(span.style())))
         .collect();
     let mut rows = Vec::new();
     let mut rest = &cells[..];
@@ -70,7 +70,7 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
         let at = if full == rest.len() {
             full
         } else {
-            break_of(rest, full, columns, blanks)
+            break_index(rest, full, columns, blanks)
         };
         rows.push(join(&rest[..at], blanks));
         rest = &rest[at..];
@@ -79,12 +79,17 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
             rest = &rest[blank..];
         }
     }
-    fitting(rows, columns)
+    break_wide_rows(rows, columns)
 }
 
-/// Where a row is broken of which so many cells fit: at the last blank, else behind a sign inside a
-/// word, else where it is full.
-fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: BreakBlanks) -> usize {
+/// Returns where to break a row of which `full` cells fit: at the last space, else after
+/// punctuation, else at the width limit.
+fn break_index(
+    cells: &[StyledCell<'_>],
+    full: usize,
+    columns: usize,
+    blanks: BreakBlanks,
+) -> usize {
     let begins = cells
         .iter()
         .position(|cell| cell.text != " ")
@@ -112,15 +117,14 @@ fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: Break
         .unwrap_or(full)
 }
 
-/// No row begins with these, and none ends with those.
+/// Characters that don't start a row, and characters that don't end one.
 const CLOSING: &str = "。，、；：？！）」』】》”’)]},.;:!?";
 const OPENING: &str = "（「『【《“‘([{";
-/// Behind these a long word, a path or code may be broken.
+/// Punctuation after which long words, paths and code may be broken.
 const SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 
-/// Breaks rows once more that are wider than the characters they are made of, as some are beside
-/// each other.
-fn fitting(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
+/// Breaks rows again that are wider than the sum of their characters, as some combinations are.
+fn break_wide_rows(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     if rows.iter().all(|row| row.width() <= columns) {
         return rows;
     }
@@ -129,17 +133,17 @@ fn fitting(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
             if row.width() <= columns {
                 vec![row.clone()]
             } else {
-                broken(row, columns)
+                break_measured(row, columns)
             }
         })
         .collect()
 }
 
-/// Rows of which each was measured as a whole.
-fn broken(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+/// Breaks a line into rows that are each measured as a whole.
+fn break_measured(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let mut rows = vec![StyledLine::empty()];
     for span in line.spans() {
-        for piece in pieces(span.text(), columns) {
+        for piece in split_graphemes(span.text(), columns) {
             let last = rows.len() - 1;
             let mut longer = rows[last].clone();
             longer.push(StyledSpan::part(piece.to_owned(), span.style()));
@@ -155,8 +159,8 @@ fn broken(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// Rows with something in front: one thing before the first, another before the others. It takes
-/// its columns from the rows.
+/// Wraps a line and puts `first` before its first row and `rest` before the others. Their columns
+/// count.
 pub(crate) fn hang(
     line: &StyledLine,
     first: &StyledLine,
@@ -172,8 +176,8 @@ pub(crate) fn hang(
     rows.into_iter().enumerate().map(fronted).collect()
 }
 
-/// Characters as people see them; what would not fit a row on its own comes in its parts.
-fn pieces(text: &str, columns: usize) -> impl Iterator<Item = &str> {
+/// Splits text into graphemes; a grapheme that is wider than a row is split into characters.
+fn split_graphemes(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     text.graphemes(true).flat_map(move |one| {
         let whole = width(one) <= columns;
         let parts = one
@@ -207,21 +211,21 @@ fn join(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     line
 }
 
-/// A name with what it means: beside each other with the text hung, below each other where there is
-/// no room for that.
+/// Draws a name and its description: side by side with the description indented, or one below the
+/// other if there is no room.
 pub(crate) fn defined(name: &str, text: &str, beside: usize, columns: usize) -> Vec<StyledLine> {
-    let meaning = StyledLine::of(text, TextStyle::Plain);
-    let blank = |count: usize| StyledLine::of(" ".repeat(count), TextStyle::Plain);
+    let meaning = StyledLine::new(text, TextStyle::Plain);
+    let blank = |count: usize| StyledLine::new(" ".repeat(count), TextStyle::Plain);
     let front = beside.max(width(name)) + 4;
     if front + NARROWEST * 3 > columns {
-        let mut rows = vec![StyledLine::of(format!("  {name}"), TextStyle::Accent).cut(columns)];
+        let mut rows = vec![StyledLine::new(format!("  {name}"), TextStyle::Accent).cut(columns)];
         rows.extend(hang(&meaning, &blank(4), &blank(4), columns));
         return rows;
     }
     let gap = " ".repeat(front - 2 - width(name));
     hang(
         &meaning,
-        &StyledLine::of(format!("  {name}{gap}"), TextStyle::Accent),
+        &StyledLine::new(format!("  {name}{gap}"), TextStyle::Accent),
         &blank(front),
         columns,
     )
@@ -234,14 +238,14 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {
-        wrap(&StyledLine::of(text, TextStyle::Plain), columns)
+        wrap(&StyledLine::new(text, TextStyle::Plain), columns)
             .iter()
             .map(StyledLine::plain)
             .collect()
     }
 
     #[test]
-    fn words_stay_whole_where_they_can() {
+    fn wrap_breaks_between_words() {
         assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
         assert_eq!(rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
         assert_eq!(rows("日本語日本語", 9), ["日本語日", "本語"]);
@@ -252,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn long_words_and_code_are_broken_behind_signs() {
+    fn wrap_breaks_long_words_after_punctuation() {
         assert_eq!(
             rows("run --with-a-long-argument=value", 20),
             ["run", "--with-a-long-", "argument=value"]
         );
         let code = |text: &str, columns| -> Vec<_> {
-            chop(&StyledLine::of(text, TextStyle::Code), columns)
+            chop(&StyledLine::new(text, TextStyle::Code), columns)
                 .iter()
                 .map(StyledLine::plain)
                 .collect()
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meaning_hangs_beside_its_name_or_stands_below() {
+    fn defined_puts_text_beside_or_below_the_name() {
         let shown = |columns| -> Vec<_> {
             defined("/commit", "commit what is staged, with a hint", 8, columns)
                 .iter()
@@ -300,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_are_wider_beside_each_other_are_broken_apart() {
-        let line = StyledLine::of(" !0𐹠0!a¡!a𑍇", TextStyle::Plain);
+    fn wrap_splits_characters_that_are_wider_together() {
+        let line = StyledLine::new(" !0𐹠0!a¡!a𑍇", TextStyle::Plain);
         for columns in 8..12 {
             let all = [wrap(&line, columns), chop(&line, columns)];
             assert!(
@@ -312,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn tones_survive_a_break() {
-        let line = StyledLine::of("plain words ", TextStyle::Plain)
+    fn wrap_keeps_styles() {
+        let line = StyledLine::new("plain words ", TextStyle::Plain)
             .and("and strong ones", TextStyle::Strong);
         let rows = wrap(&line, 14);
         assert_eq!(
@@ -323,12 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_indented() {
-        let line = StyledLine::of("one two three", TextStyle::Plain);
+    fn hang_indents_all_rows() {
+        let line = StyledLine::new("one two three", TextStyle::Plain);
         let rows = hang(
             &line,
-            &StyledLine::of("• ", TextStyle::Dim),
-            &StyledLine::of("  ", TextStyle::Plain),
+            &StyledLine::new("• ", TextStyle::Dim),
+            &StyledLine::new("  ", TextStyle::Plain),
             10,
         );
         assert_eq!(
@@ -339,8 +343,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_fit_and_nothing_is_lost(text in any::<String>(), columns in LEAST..40) {
-            let line = StyledLine::of(&text, TextStyle::Plain);
+        fn wrap_fits_and_loses_nothing(text in any::<String>(), columns in MIN_INDENTED_COLUMNS..40) {
+            let line = StyledLine::new(&text, TextStyle::Plain);
             let wrapped = wrap(&line, columns);
             let chopped = chop(&line, columns);
             prop_assert!(wrapped.iter().chain(&chopped).all(|row| row.width() <= columns));

@@ -1,8 +1,7 @@
-//! What takes time, and for how long: the turn, commands in the user's shell, the wait before a
+//! Work in progress and its duration: the turn, commands in the user's shell, the wait before a
 //! request is sent again.
 //!
-//! Invariant: it knows the time only from whoever draws, so everything here is a function of what
-//! happened and when.
+//! Invariant: the clock is set from outside, so everything here is a function of events and times.
 
 use std::time::Duration;
 
@@ -11,19 +10,20 @@ use haft_types::Usage;
 
 use crate::line::{StyledLine, TextStyle};
 
-/// A server that says nothing for so long is reported.
+/// A server that sends nothing for this long is reported.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Bytes of text that are counted as a token until the server has counted.
+/// Estimated bytes per token, for text that the server has not counted yet.
 const TOKEN_BYTES: u64 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     now: Duration,
-    /// When the turn began.
+    /// The start of the turn.
     turn: Duration,
-    /// When anything was heard of it last.
+    /// The time of the turn's last event.
     heard: Duration,
-    /// What the model wrote in this turn: counted, and in bytes since then.
+    /// Output tokens of this turn, as counted by the server. `bytes` is the length of the text
+    /// since the last count.
     tokens: u64,
     bytes: u64,
     shells: Vec<ShellRun>,
@@ -39,11 +39,11 @@ struct ShellRun {
     ended: bool,
 }
 
-/// A request that failed and is sent again.
+/// A failed request that is sent again at `at`.
 #[derive(Debug)]
 struct PendingRetry {
     at: Duration,
-    /// Which one it is, and why.
+    /// The number of the attempt, as text.
     attempt: String,
     reason: String,
 }
@@ -57,18 +57,18 @@ impl Activity {
         self.now
     }
 
-    /// A turn begins.
+    /// Starts the clocks of a turn.
     pub(super) fn begin(&mut self) {
         (self.turn, self.heard, self.tokens, self.bytes, self.retry) =
             (self.now, self.now, 0, 0, None);
     }
 
-    /// How long the turn has taken.
+    /// Returns the duration of the turn so far.
     pub(super) fn turn_time(&self) -> Duration {
         self.now.saturating_sub(self.turn)
     }
 
-    /// The server, or a call, has said something.
+    /// Notes that the server or a tool has sent something.
     pub(super) fn hear(&mut self) {
         (self.heard, self.retry) = (self.now, None);
     }
@@ -81,7 +81,7 @@ impl Activity {
         (self.tokens, self.bytes) = (self.tokens + usage.output, 0);
     }
 
-    /// The request is sent again after this time.
+    /// Notes that the request is sent again after `delay_ms`.
     pub(super) fn retry(&mut self, attempt: u32, limit: Option<u32>, delay_ms: u64, reason: &str) {
         let attempt = match limit {
             Some(limit) => text!("app-retry-of", attempt, limit),
@@ -112,12 +112,12 @@ impl Activity {
             .for_each(|shell| shell.ended = true);
     }
 
-    /// What the commands that have ended said is on the screen.
+    /// Forgets ended commands, once their output is printed.
     pub(super) fn forget_ended(&mut self) {
         self.shells.retain(|shell| !shell.ended);
     }
 
-    /// The command that was started last and still runs.
+    /// Returns the newest command that still runs.
     pub(super) fn newest_shell(&self) -> Option<u64> {
         self.shells
             .iter()
@@ -125,7 +125,7 @@ impl Activity {
             .map(|shell| shell.id)
     }
 
-    /// Whether anything is shown that changes with time.
+    /// Returns true if the rows change with time.
     pub(super) fn is_timed(&self) -> bool {
         self.retry.is_some() || !self.shells.is_empty()
     }
@@ -144,13 +144,13 @@ impl Activity {
                 0 => text!("app-retry-now", attempt, reason),
                 _ => text!("app-retry", attempt, wait = left, reason),
             };
-            rows.push(StyledLine::of(text, TextStyle::Warning).cut(columns));
+            rows.push(StyledLine::new(text, TextStyle::Warning).cut(columns));
         }
         rows
     }
 
     fn shell_row(&self, shell: &ShellRun) -> StyledLine {
-        let row = StyledLine::of("… ", TextStyle::Accent)
+        let row = StyledLine::new("… ", TextStyle::Accent)
             .and(haft_text::reveal(&shell.line), TextStyle::Strong);
         let rest = if shell.ended {
             text!("app-shell-held").to_owned()
@@ -163,8 +163,8 @@ impl Activity {
         row.and(format!("  {rest}"), TextStyle::Dim)
     }
 
-    /// How long the turn has taken, what was written in it, and whether the server is silent;
-    /// `waits` is whether it is the server that is waited for.
+    /// Draws the duration of the turn, its output tokens, and a warning if the server is silent.
+    /// `waits` is true if the turn waits for the server, not for a tool.
     pub(super) fn working(&self, waits: bool) -> StyledLine {
         let mut parts = vec![text!("app-working").to_owned()];
         let since = self.now.saturating_sub(self.turn);
@@ -180,7 +180,7 @@ impl Activity {
                 count = tokens
             ));
         }
-        let line = StyledLine::of(parts.join(text!("app-comma")), TextStyle::Accent);
+        let line = StyledLine::new(parts.join(text!("app-comma")), TextStyle::Accent);
         let silence = self.now.saturating_sub(self.heard);
         if waits && silence >= SILENCE && self.retry.is_none() {
             let text = text!("app-silent", elapsed = elapsed(silence));
@@ -190,7 +190,7 @@ impl Activity {
     }
 }
 
-/// A time as people say it.
+/// Formats a duration for people, in its two largest units.
 pub(crate) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_as_people_say_them() {
+    fn elapsed_uses_two_units() {
         let said =
             [0, 59, 60, 3_599, 3_600, 90_000].map(|seconds| elapsed(Duration::from_secs(seconds)));
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_counts_down_and_goes() {
+    fn retry_counts_down_and_disappears() {
         let mut activity = Activity::default();
         activity.retry(2, Some(5), 2_500, "too many requests");
         let row = |activity: &Activity| {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_is_told_from_a_busy_one() {
+    fn working_line_reports_a_silent_server() {
         let mut activity = Activity::default();
         activity.begin();
         activity.set_time(Duration::from_secs(34));

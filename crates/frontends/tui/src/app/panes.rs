@@ -1,26 +1,32 @@
-//! What goes on beside the answer: the TODO list, background tasks, sub-agents.
+//! The panes below the reply: the TODO list, background tasks, sub-agents.
 
 use haft_types::TaskPhase;
 use serde_json::Value;
 
 use crate::line::{StyledLine, TextStyle};
 
-/// Rows of each list.
-const SHOWN: usize = 6;
+/// Maximum rows of each pane.
+const PANE_ROWS: usize = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Panes {
+    /// Status and content of each item.
     todo: Vec<(String, String)>,
-    pub(super) todo_hidden: bool,
-    /// Id and command of what runs.
+    todo_hidden: bool,
+    /// Id and command of the running background tasks.
     tasks: Vec<(String, String)>,
-    /// Name and last text or call of the running sub-agents.
+    /// Name and last action of the running sub-agents.
     agents: Vec<(String, String)>,
 }
 
 impl Panes {
-    /// Takes the list of a `todo_write` call.
-    pub(super) fn take_todo(&mut self, arguments: &Value) {
+    /// Hides the TODO list, or shows it again.
+    pub(super) fn toggle_todo(&mut self) {
+        self.todo_hidden = !self.todo_hidden;
+    }
+
+    /// Sets the TODO list from the arguments of a `todo_write` call.
+    pub(super) fn set_todo(&mut self, arguments: &Value) {
         let items = arguments
             .get("todos")
             .and_then(Value::as_array)
@@ -33,7 +39,8 @@ impl Panes {
             .collect();
     }
 
-    pub(super) fn task(&mut self, id: &str, phase: TaskPhase, command: &str) {
+    /// Adds a background task that started, or removes one that ended.
+    pub(super) fn update_task(&mut self, id: &str, phase: TaskPhase, command: &str) {
         self.tasks.retain(|task| task.0 != id);
         match phase {
             TaskPhase::Started => self.tasks.push((id.to_owned(), command.to_owned())),
@@ -41,35 +48,34 @@ impl Panes {
         }
     }
 
-    /// A sub-agent does something.
-    pub(super) fn agent_does(&mut self, name: &str, what: String) {
+    /// Shows the last action of a sub-agent.
+    pub(super) fn update_agent(&mut self, name: &str, action: String) {
         match self.agents.iter_mut().find(|agent| agent.0 == name) {
-            Some(agent) => agent.1 = what,
-            None => self.agents.push((name.to_owned(), what)),
+            Some(agent) => agent.1 = action,
+            None => self.agents.push((name.to_owned(), action)),
         }
     }
 
-    pub(super) fn agent_ends(&mut self, name: &str) {
+    pub(super) fn remove_agent(&mut self, name: &str) {
         self.agents.retain(|agent| agent.0 != name);
     }
 
-    /// Nobody works for a turn that is over.
-    pub(super) fn end_agents(&mut self) {
+    pub(super) fn remove_all_agents(&mut self) {
         self.agents.clear();
     }
 
     pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
-        for (name, what) in self.agents.iter().take(SHOWN) {
+        for (name, action) in self.agents.iter().take(PANE_ROWS) {
             rows.push(
-                StyledLine::of("↳ ", TextStyle::Accent)
+                StyledLine::new("↳ ", TextStyle::Accent)
                     .and(name, TextStyle::Strong)
-                    .and(format!(" {what}"), TextStyle::Dim),
+                    .and(format!(" {action}"), TextStyle::Dim),
             );
         }
-        for (id, command) in self.tasks.iter().take(SHOWN) {
+        for (id, command) in self.tasks.iter().take(PANE_ROWS) {
             rows.push(
-                StyledLine::of("& ", TextStyle::Accent)
+                StyledLine::new("& ", TextStyle::Accent)
                     .and(id, TextStyle::Strong)
                     .and(format!(" {}", haft_text::reveal(command)), TextStyle::Dim),
             );
@@ -81,25 +87,25 @@ impl Panes {
         rows.into_iter().map(|row| row.cut(columns)).collect()
     }
 
-    /// What is being done and what comes after it; what is done only as a number.
+    /// Draws the number of completed items and the first open ones.
     fn todo_rows(&self) -> Vec<StyledLine> {
         let done = self
             .todo
             .iter()
             .filter(|item| item.0 == "completed")
             .count();
-        let mut rows = vec![StyledLine::of(
+        let mut rows = vec![StyledLine::new(
             text!("app-todo-done", done, all = self.todo.len()),
             TextStyle::Dim,
         )];
         let open = self.todo.iter().filter(|item| item.0 != "completed");
         rows.extend(
-            open.take(SHOWN - 1)
+            open.take(PANE_ROWS - 1)
                 .map(|(status, content)| match status.as_str() {
                     "in_progress" => {
-                        StyledLine::of("▸ ", TextStyle::Accent).and(content, TextStyle::Strong)
+                        StyledLine::new("▸ ", TextStyle::Accent).and(content, TextStyle::Strong)
                     }
-                    _ => StyledLine::of("· ", TextStyle::Dim).and(content, TextStyle::Plain),
+                    _ => StyledLine::new("· ", TextStyle::Dim).and(content, TextStyle::Plain),
                 }),
         );
         rows

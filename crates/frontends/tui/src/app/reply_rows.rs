@@ -1,59 +1,59 @@
-//! The rows of the reply that is arriving, so that a request that is sent again does not print its
-//! answer twice.
+//! The finished rows of the reply that is arriving, so that a request that is sent again doesn't
+//! print its reply twice.
 //!
-//! Invariant: of two tries with the same text only one is on the screen; where the second says
-//! something else, that shows.
+//! Invariant: of two attempts with equal text only one is on the screen; if the second attempt
+//! differs, it is printed in full.
 
 use crate::line::StyledLine;
 
 #[derive(Debug, Default)]
 pub(super) struct ReplyRows {
-    /// Of the try that is arriving.
+    /// Rows of the current attempt.
     rows: Vec<StyledLine>,
-    /// Of the one before it that was lost: these are on the screen.
-    lost: Vec<StyledLine>,
+    /// Rows of the discarded attempt before it, which are on the screen.
+    discarded: Vec<StyledLine>,
 }
 
-/// What there is to print.
+/// Rows to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FreshRows {
-    /// These, below what is there.
+    /// Rows that continue what is on the screen.
     Next(Vec<StyledLine>),
-    /// These: it is another answer than the one that began above.
+    /// All rows of an attempt that differs from the one on the screen.
     Again(Vec<StyledLine>),
 }
 
 impl ReplyRows {
-    /// The try that was arriving is lost.
-    pub(super) fn lose(&mut self) {
+    /// Discards the current attempt.
+    pub(super) fn discard_attempt(&mut self) {
         let rows = std::mem::take(&mut self.rows);
-        if self.lost.is_empty() {
-            self.lost = rows;
+        if self.discarded.is_empty() {
+            self.discarded = rows;
         }
     }
 
-    /// Takes finished rows; gives those that are not on the screen yet.
-    pub(super) fn take(&mut self, rows: Vec<StyledLine>) -> FreshRows {
+    /// Adds finished rows and returns those that aren't on the screen yet.
+    pub(super) fn add(&mut self, rows: Vec<StyledLine>) -> FreshRows {
         self.rows.extend(rows.iter().cloned());
-        if self.lost.is_empty() {
+        if self.discarded.is_empty() {
             return FreshRows::Next(rows);
         }
-        let both = self.rows.len().min(self.lost.len());
-        if self.rows[..both] != self.lost[..both] {
-            self.lost.clear();
+        let common = self.rows.len().min(self.discarded.len());
+        if self.rows[..common] != self.discarded[..common] {
+            self.discarded.clear();
             return FreshRows::Again(self.rows.clone());
         }
-        let next = self.rows[both..].to_vec();
-        if self.rows.len() >= self.lost.len() {
-            self.lost.clear();
+        let next = self.rows[common..].to_vec();
+        if self.rows.len() >= self.discarded.len() {
+            self.discarded.clear();
         }
         FreshRows::Next(next)
     }
 
-    /// The reply is over; gives what is not on the screen yet.
-    pub(super) fn end(&mut self) -> FreshRows {
-        let Self { rows, lost } = std::mem::take(self);
-        if lost.is_empty() || rows.is_empty() {
+    /// Ends the reply and returns the rows that aren't on the screen yet.
+    pub(super) fn finish(&mut self) -> FreshRows {
+        let Self { rows, discarded } = std::mem::take(self);
+        if discarded.is_empty() || rows.is_empty() {
             FreshRows::Next(Vec::new())
         } else {
             FreshRows::Again(rows)
@@ -68,33 +68,33 @@ mod tests {
 
     fn rows(text: &str) -> Vec<StyledLine> {
         text.split_whitespace()
-            .map(|word| StyledLine::of(word, TextStyle::Plain))
+            .map(|word| StyledLine::new(word, TextStyle::Plain))
             .collect()
     }
 
     #[test]
-    fn the_same_answer_is_printed_once() {
+    fn equal_attempts_are_printed_once() {
         let mut reply = ReplyRows::default();
-        assert_eq!(reply.take(rows("a b")), FreshRows::Next(rows("a b")));
-        reply.lose();
-        assert_eq!(reply.take(rows("a")), FreshRows::Next(Vec::new()));
-        reply.lose();
-        assert_eq!(reply.take(rows("a b c")), FreshRows::Next(rows("c")));
-        assert_eq!(reply.take(rows("d")), FreshRows::Next(rows("d")));
-        assert_eq!(reply.end(), FreshRows::Next(Vec::new()));
+        assert_eq!(reply.add(rows("a b")), FreshRows::Next(rows("a b")));
+        reply.discard_attempt();
+        assert_eq!(reply.add(rows("a")), FreshRows::Next(Vec::new()));
+        reply.discard_attempt();
+        assert_eq!(reply.add(rows("a b c")), FreshRows::Next(rows("c")));
+        assert_eq!(reply.add(rows("d")), FreshRows::Next(rows("d")));
+        assert_eq!(reply.finish(), FreshRows::Next(Vec::new()));
     }
 
     #[test]
-    fn another_answer_is_printed_whole() {
+    fn different_attempts_are_printed_in_full() {
         let mut reply = ReplyRows::default();
-        reply.take(rows("a b c"));
-        reply.lose();
-        assert_eq!(reply.take(rows("a")), FreshRows::Next(Vec::new()));
-        assert_eq!(reply.take(rows("x")), FreshRows::Again(rows("a x")));
-        reply.lose();
-        assert_eq!(reply.take(rows("a")), FreshRows::Next(Vec::new()));
+        reply.add(rows("a b c"));
+        reply.discard_attempt();
+        assert_eq!(reply.add(rows("a")), FreshRows::Next(Vec::new()));
+        assert_eq!(reply.add(rows("x")), FreshRows::Again(rows("a x")));
+        reply.discard_attempt();
+        assert_eq!(reply.add(rows("a")), FreshRows::Next(Vec::new()));
         assert_eq!(
-            reply.end(),
+            reply.finish(),
             FreshRows::Again(rows("a")),
             "it is shorter than the one above"
         );

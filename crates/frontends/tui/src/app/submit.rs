@@ -1,66 +1,47 @@
-//! What happens to submitted input: a prompt for the model, a line for the shell, or a slash
-//! command.
-//!
-//! Invariant: input typed while a turn runs is shown until it is part of it; none is sent twice,
-//! and none is lost.
+//! Submitted input: a prompt for the model, a command for the shell, or a slash command.
 
 use haft_text::grouped;
 use haft_types::PermissionMode;
 
-use super::{App, Effect, Queued, view};
+use super::choices::mode_list;
+use super::help::help_rows;
+use super::{App, Effect};
 use crate::commands::familiar::{self, Familiar};
-use crate::commands::{self, COMMANDS, CommandHandler, InterfaceCommand, SessionCommand};
-use crate::line::{StyledLine, TextStyle};
+use crate::commands::{self, CommandHandler, InterfaceCommand, SessionCommand};
+use crate::line::TextStyle;
 use crate::link::{ContextParts, Focus, ListRequest, Operation, SideAction};
-use crate::picker::{PickerAction, PickerList, PickerRow};
 use crate::status::context_rows;
-use crate::wrap::defined;
 
 impl App {
-    /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
-    pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
+    /// Dispatches submitted input: a slash command, a command for the shell, or a prompt.
+    pub(super) fn dispatch_input(&mut self, text: String, effects: &mut Vec<Effect>) {
         if let Some(line) = text
             .strip_prefix('!')
             .map(str::trim)
             .filter(|line| !line.is_empty())
         {
-            let rows = [StyledLine::empty()]
-                .into_iter()
-                .chain(view::said(&text, self.columns))
-                .collect();
-            self.print_aside(rows);
+            self.turn.print_shell_command(&text, &mut self.scrollback);
             return effects.push(Effect::Do(Operation::Side(SideAction::Shell(
                 line.to_owned(),
             ))));
         }
         let Some((command, arguments)) = commands::find(&text) else {
-            return self.unknown(text, effects);
+            return self.dispatch_unknown(text, effects);
         };
-        let rows = view::said(&text, self.columns);
-        if !self.busy && opens_list(command.by, arguments) {
-            self.echo = Some(rows);
+        if !self.turn.is_busy() && opens_list(command.by, arguments) {
+            self.scrollback.delay_echo(&text);
         } else {
-            self.print_apart(rows);
+            self.scrollback.print_prompt(&text);
         }
         match command.by {
-            CommandHandler::Own(InterfaceCommand::Help) => self.help(),
-            CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" && self.busy => {
-                self.note(text!("app-turn-running"), TextStyle::Warning);
+            CommandHandler::Own(command) => self.run_command(command, arguments, effects),
+            CommandHandler::Session(_) if self.turn.is_busy() => {
+                self.scrollback
+                    .note(text!("app-turn-running"), TextStyle::Warning);
             }
-            CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" => {
-                effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
+            CommandHandler::Session(command) => {
+                self.request_operation(command, arguments, effects);
             }
-            CommandHandler::Own(InterfaceCommand::Context) if self.busy => self.context(None),
-            CommandHandler::Own(InterfaceCommand::Context) => {
-                effects.push(Effect::Do(Operation::Context));
-            }
-            CommandHandler::Own(InterfaceCommand::Cost) => self.cost(),
-            CommandHandler::Own(InterfaceCommand::Mode) => self.choose_mode(arguments, effects),
-            CommandHandler::Own(InterfaceCommand::Quit) => effects.push(Effect::Quit),
-            CommandHandler::Session(_) if self.busy => {
-                self.note(text!("app-turn-running"), TextStyle::Warning);
-            }
-            CommandHandler::Session(wanted) => self.want(wanted, arguments, effects),
             CommandHandler::Haft(first) => {
                 let arguments = first.iter().copied().chain(arguments.split_whitespace());
                 effects.push(Effect::Do(Operation::Side(SideAction::Haft(
@@ -71,34 +52,69 @@ impl App {
         }
     }
 
-    /// What is no command of haft's own: one of the user's, one that another agent has, or a
-    /// prompt.
-    fn unknown(&mut self, text: String, effects: &mut Vec<Effect>) {
+    /// Handles input that isn't one of haft's commands: a command of the user, a command that
+    /// other agents have, or a prompt.
+    fn dispatch_unknown(&mut self, text: String, effects: &mut Vec<Effect>) {
         let called = text.trim().strip_prefix('/').unwrap_or_default();
         let (name, arguments) = called
             .split_once(char::is_whitespace)
             .unwrap_or((called, ""));
-        let is_the_users = self.commands.iter().any(|(own, _)| own == name);
-        let Some(familiar) = familiar::find(name).filter(|_| !is_the_users) else {
+        let is_user_command = self.composer.completions().has_user_command(name);
+        let Some(familiar) = familiar::find(name).filter(|_| !is_user_command) else {
             return self.submit(text, effects);
         };
-        self.print_apart(view::said(&text, self.columns));
+        self.scrollback.print_prompt(&text);
         match familiar {
             Familiar::Input(input) => {
                 let input = format!("{input} {arguments}").trim_end().to_owned();
-                self.note(&text!("familiar-instead", input = &input), TextStyle::Dim);
-                self.said(input, effects);
+                self.scrollback
+                    .note(&text!("familiar-instead", input = &input), TextStyle::Dim);
+                self.dispatch_input(input, effects);
             }
             Familiar::Haft(arguments) => {
                 let arguments = arguments.split(' ').map(str::to_owned).collect();
                 effects.push(Effect::Do(Operation::Side(SideAction::Haft(arguments))));
             }
-            Familiar::Hint(hint) => self.note(hint, TextStyle::Plain),
+            Familiar::Hint(hint) => self.scrollback.note(hint, TextStyle::Plain),
         }
     }
 
-    fn want(&mut self, wanted: SessionCommand, arguments: &str, effects: &mut Vec<Effect>) {
-        effects.push(Effect::Do(match wanted {
+    /// Runs a command of the interface itself.
+    fn run_command(
+        &mut self,
+        command: InterfaceCommand,
+        arguments: &str,
+        effects: &mut Vec<Effect>,
+    ) {
+        match command {
+            InterfaceCommand::Help => {
+                let user_commands = self.composer.completions().user_commands();
+                let rows = help_rows(user_commands, self.scrollback.columns());
+                self.scrollback.print(rows);
+            }
+            InterfaceCommand::Context if arguments == "edit" && self.turn.is_busy() => {
+                self.scrollback
+                    .note(text!("app-turn-running"), TextStyle::Warning);
+            }
+            InterfaceCommand::Context if arguments == "edit" => {
+                effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
+            }
+            InterfaceCommand::Context if self.turn.is_busy() => self.print_context(None),
+            InterfaceCommand::Context => effects.push(Effect::Do(Operation::Context)),
+            InterfaceCommand::Cost => self.print_cost(),
+            InterfaceCommand::Mode => self.choose_mode(arguments, effects),
+            InterfaceCommand::Quit => effects.push(Effect::Quit),
+        }
+    }
+
+    /// Requests the operation of a command that the session carries out.
+    fn request_operation(
+        &mut self,
+        command: SessionCommand,
+        arguments: &str,
+        effects: &mut Vec<Effect>,
+    ) {
+        effects.push(Effect::Do(match command {
             SessionCommand::New => Operation::New,
             SessionCommand::Resume if arguments.is_empty() => {
                 Operation::Offer(ListRequest::Conversations)
@@ -106,211 +122,79 @@ impl App {
             SessionCommand::Resume => Operation::Resume(arguments.to_owned()),
             SessionCommand::Rewind => Operation::Offer(ListRequest::Messages),
             SessionCommand::Model => Operation::Offer(ListRequest::Models(arguments.to_owned())),
-            SessionCommand::Files => return self.files(arguments, effects),
+            SessionCommand::Files => match files_request(arguments) {
+                Some(request) => Operation::Offer(request),
+                None => {
+                    return self
+                        .scrollback
+                        .note(text!("app-files-usage"), TextStyle::Warning);
+                }
+            },
             SessionCommand::Inspect => Operation::Inspect,
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
             SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
             SessionCommand::Compact => {
-                self.busy = true;
-                self.activity.begin();
+                self.turn.start();
                 Operation::Compact(arguments.to_owned())
             }
         }));
     }
 
-    fn files(&mut self, arguments: &str, effects: &mut Vec<Effect>) {
-        let mut query = arguments.split_whitespace().map(str::to_owned);
-        let what = query.next().unwrap_or_default();
-        let paths: Vec<_> = query
-            .map(|path| path.trim_start_matches('@').to_owned())
-            .collect();
-        let offer = match what.as_str() {
-            "" | "list" => ListRequest::Files,
-            "add" if !paths.is_empty() => ListRequest::Focus(Focus::Add(paths)),
-            "remove" if !paths.is_empty() => ListRequest::Focus(Focus::Remove(paths)),
-            "clear" => ListRequest::Focus(Focus::Clear),
-            _ => {
-                return self.note(text!("app-files-usage"), TextStyle::Warning);
-            }
-        };
-        effects.push(Effect::Do(Operation::Offer(offer)));
-    }
-
     fn choose_mode(&mut self, name: &str, effects: &mut Vec<Effect>) {
         match name.parse::<PermissionMode>() {
-            Ok(PermissionMode::Yolo) if self.began_with != PermissionMode::Yolo => {
-                self.note(text!("app-yolo-refused"), TextStyle::Warning);
+            Ok(PermissionMode::Yolo) if self.started_in != PermissionMode::Yolo => {
+                self.scrollback
+                    .note(text!("app-yolo-refused"), TextStyle::Warning);
             }
-            Ok(mode) => {
-                self.set_mode(mode, effects);
-                self.note(
-                    &format!("{}: {}", mode.name(), view::meaning(mode)),
-                    TextStyle::Dim,
-                );
+            Ok(mode) => self.change_mode(mode, effects),
+            Err(_) if name.is_empty() => {
+                let list = mode_list(self.status.mode, self.started_in);
+                effects.push(Effect::Offer(list));
             }
-            Err(_) if name.is_empty() => effects.push(Effect::Offer(self.modes())),
-            Err(why) => self.note(&why.to_string(), TextStyle::Warning),
+            Err(why) => self.scrollback.note(&why.to_string(), TextStyle::Warning),
         }
     }
 
-    /// The modes there are for this user.
-    fn modes(&self) -> PickerList {
-        let row = |mode: PermissionMode| {
-            let text = mode.name().to_owned();
-            let is_now = mode == self.status.mode;
-            let text = if is_now {
-                text!("app-mode-current", mode = text)
-            } else {
-                text
-            };
-            let then = if is_now {
-                PickerAction::Leave
-            } else {
-                PickerAction::Mode { mode, prompt: None }
-            };
-            PickerRow {
-                text,
-                about: view::meaning(mode).to_owned(),
-                then,
-            }
-        };
-        let modes = [
-            PermissionMode::Plan,
-            PermissionMode::Ask,
-            PermissionMode::AcceptEdits,
-            PermissionMode::Auto,
-        ];
-        let yolo = (self.began_with == PermissionMode::Yolo).then_some(PermissionMode::Yolo);
-        let rows = modes.into_iter().chain(yolo).map(row).collect();
-        PickerList {
-            title: text!("app-mode-title").to_owned(),
-            rows,
-            ..PickerList::default()
-        }
-    }
-
-    /// What can become of the plan that was just put before the user.
-    pub(super) fn plan_choices(&self) -> PickerList {
-        let row = |text: &str, then| PickerRow {
-            text: text.to_owned(),
-            about: String::new(),
-            then,
-        };
-        let go = |mode| PickerAction::Mode {
-            mode,
-            prompt: Some(text!("app-plan-prompt").to_owned()),
-        };
-        let mut rows = vec![
-            row(text!("app-plan-accept"), go(PermissionMode::AcceptEdits)),
-            row(text!("app-plan-ask"), go(PermissionMode::Ask)),
-            row(text!("app-plan-more"), PickerAction::Leave),
-        ];
-        rows.extend(
-            self.options
-                .iter()
-                .map(|option| row(option, PickerAction::Send(option.clone()))),
-        );
-        let title = text!("app-plan-title").to_owned();
-        let notes = vec![text!("app-plan-note").to_owned()];
-        PickerList {
-            title,
-            notes,
-            rows,
-            filter: String::new(),
-            is_question: true,
-        }
-    }
-
-    /// Sends a prompt. While a turn runs it joins that, or waits until it is over.
+    /// Sends a prompt. While a turn runs, the prompt joins it or waits until it ends.
     pub(super) fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
-        if !self.busy {
-            return self.begin(text, effects);
-        }
-        // A slash command is expanded first, so it waits for a turn of its own.
-        let joins =
-            !text.starts_with('/') && !self.images.iter().any(|image| text.contains(&image.label));
-        if joins {
-            effects.push(Effect::Do(Operation::Join(text.clone())));
-        }
-        self.queue.push_back(Queued { text, joins });
-    }
-
-    pub(super) fn begin(&mut self, text: String, effects: &mut Vec<Effect>) {
-        let chosen = text
-            .trim()
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| self.options.get(number.checked_sub(1)?));
-        let text = chosen.cloned().unwrap_or(text);
-        self.options.clear();
-        self.print_apart(view::said(&text, self.columns));
-        self.busy = true;
-        self.activity.begin();
-        self.last_error = None;
-        let images = std::mem::take(&mut self.images)
-            .into_iter()
-            .filter(|image| text.contains(&image.label));
-        effects.extend(images.map(|image| Effect::Do(Operation::Attach(image.path))));
-        effects.push(Effect::Do(Operation::Submit(text)));
-    }
-
-    /// The first queued input that can join has become part of the turn.
-    pub(super) fn joined(&mut self) {
-        self.finish_text();
-        if let Some(at) = self.queue.iter().position(|queued| queued.joins)
-            && let Some(queued) = self.queue.remove(at)
-        {
-            self.print_apart(view::said(&queued.text, self.columns));
+        if self.turn.is_busy() {
+            self.composer.queue(text, effects);
+        } else {
+            self.start_turn(text, effects);
         }
     }
 
-    fn help(&mut self) {
-        let columns = self.columns;
-        let row = |name: &str, help: &str| defined(name, help, HELP_NAMES, columns);
-        let mut rows: Vec<_> = commands::keys()
-            .into_iter()
-            .flat_map(|(key, help)| row(key, help))
-            .collect();
-        rows.extend(row("@path", text!("app-help-path")));
-        rows.extend(row("!command", text!("app-help-shell")));
-        rows.push(StyledLine::empty());
-        rows.extend(
-            COMMANDS
-                .iter()
-                .flat_map(|command| row(&format!("/{}", command.name), (command.help)())),
-        );
-        rows.extend(
-            self.commands
-                .iter()
-                .flat_map(|(name, help)| row(&format!("/{name}"), help)),
-        );
-        self.print(rows);
+    pub(super) fn start_turn(&mut self, input: String, effects: &mut Vec<Effect>) {
+        let prompt = self.turn.start_with(input, &mut self.scrollback);
+        let images = self.composer.take_images(&prompt);
+        effects.extend(images.map(|path| Effect::Do(Operation::Attach(path))));
+        effects.push(Effect::Do(Operation::Submit(prompt)));
     }
 
-    /// What the next request would hold; what the last one held where that is not known.
-    pub(super) fn context(&mut self, parts: Option<&ContextParts>) {
-        let columns = self.columns;
-        match parts {
-            Some(parts) => self.print(context_rows(parts, columns)),
-            None => self.print(
-                self.status
-                    .picture()
-                    .into_iter()
-                    .map(|row| row.cut(columns))
-                    .collect(),
-            ),
-        }
+    /// Prints what the next request would contain, or the last one if `parts` isn't known.
+    pub(super) fn print_context(&mut self, parts: Option<&ContextParts>) {
+        let columns = self.scrollback.columns();
+        let rows = match parts {
+            Some(parts) => context_rows(parts, columns),
+            None => self
+                .status
+                .budget_rows()
+                .into_iter()
+                .map(|row| row.cut(columns))
+                .collect(),
+        };
+        self.scrollback.print(rows);
         for note in parts.iter().flat_map(|parts| &parts.notes) {
-            self.note(note, TextStyle::Plain);
+            self.scrollback.note(note, TextStyle::Plain);
         }
-        let last = match &self.last_break {
+        let last = match &self.status.prefix_break {
             Some(last) => text!("app-last-prefix-break", last),
             None => text!("app-no-prefix-break").to_owned(),
         };
-        self.note(&last, TextStyle::Dim);
+        self.scrollback.note(&last, TextStyle::Dim);
     }
 
-    fn cost(&mut self) {
+    fn print_cost(&mut self) {
         let total = self.status.total;
         let money = self
             .status
@@ -325,14 +209,27 @@ impl App {
             output = grouped(total.output),
             money
         );
-        self.note(&text, TextStyle::Plain);
+        self.scrollback.note(&text, TextStyle::Plain);
     }
 }
 
-/// Columns of the names in `/help`.
-pub(super) const HELP_NAMES: usize = 17;
+/// Parses the arguments of `/files`.
+fn files_request(arguments: &str) -> Option<ListRequest> {
+    let mut words = arguments.split_whitespace();
+    let action = words.next().unwrap_or_default();
+    let paths: Vec<_> = words
+        .map(|path| path.trim_start_matches('@').to_owned())
+        .collect();
+    match action {
+        "" | "list" => Some(ListRequest::Files),
+        "add" if !paths.is_empty() => Some(ListRequest::Focus(Focus::Add(paths))),
+        "remove" if !paths.is_empty() => Some(ListRequest::Focus(Focus::Remove(paths))),
+        "clear" => Some(ListRequest::Focus(Focus::Clear)),
+        _ => None,
+    }
+}
 
-/// Whether a command opens a list that may come to nothing.
+/// Returns true if a command opens a list, which the user may close without a choice.
 fn opens_list(by: CommandHandler, arguments: &str) -> bool {
     match by {
         CommandHandler::Own(InterfaceCommand::Mode)

@@ -1,7 +1,7 @@
 mod answering;
 mod choosing;
 
-use crossterm::event::{KeyCode, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_types::{
     BudgetLayer, CallPhase, ConversationId, Cost, Event, EventBody, Layer, Outcome, SandboxLayer,
     SandboxStatus, ToolStatus, TurnResult, Usage,
@@ -10,10 +10,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::link::{ListRequest, SideAction};
-use crate::picker::{PickerAction, PickerRow};
+use crate::config::Editing;
+use crate::link::{ListRequest, Operation, SideAction};
+use crate::picker::{PickerAction, PickerList, PickerRow};
 
-/// An interface with everything it ever printed.
+/// An interface, and everything it has printed or requested.
 struct TestTerminal {
     app: App,
     printed: Vec<StyledLine>,
@@ -35,11 +36,11 @@ impl TestTerminal {
             wanted: Vec::new(),
             kept: Vec::new(),
         };
-        terminal.note(effects);
+        terminal.record(effects);
         terminal
     }
 
-    fn note(&mut self, effects: Vec<Effect>) {
+    fn record(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Print(lines) => self.printed.extend(lines),
@@ -49,18 +50,18 @@ impl TestTerminal {
         }
     }
 
-    fn put(&mut self, input: impl Into<AppInput>) {
+    fn update(&mut self, input: impl Into<AppInput>) {
         let effects = self.app.update(input);
-        self.note(effects);
+        self.record(effects);
     }
 
-    fn tell(&mut self, body: EventBody) {
-        self.tell_as("main", body);
+    fn event(&mut self, body: EventBody) {
+        self.agent_event("main", body);
     }
 
-    fn tell_as(&mut self, agent: &str, body: EventBody) {
+    fn agent_event(&mut self, agent: &str, body: EventBody) {
         let conversation_id = ConversationId::new("c");
-        self.put(UiMessage::Event(Box::new(Event {
+        self.update(UiMessage::Event(Box::new(Event {
             body,
             conversation_id,
             seq: 1,
@@ -69,7 +70,7 @@ impl TestTerminal {
     }
 
     fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
-        self.put(AppInput::Key(KeyEvent::new(code, modifiers)));
+        self.update(AppInput::Key(KeyEvent::new(code, modifiers)));
     }
 
     fn key(&mut self, code: KeyCode) {
@@ -102,7 +103,7 @@ impl TestTerminal {
             .collect()
     }
 
-    /// Everything there is to see: what was printed, a line, and the live region.
+    /// Returns the printed rows, a separator, and the live region.
     fn all(&self) -> String {
         let printed: String = self.printed.iter().map(|row| row.plain() + "\n").collect();
         format!("{printed}--------\n{}", self.live())
@@ -161,15 +162,15 @@ fn approval(subject: &str) -> AppInput {
     }))
 }
 
-/// A task with thoughts, calls, a change and a question, up to the question.
-fn a_task(columns: usize) -> TestTerminal {
+/// Runs a task with reasoning, calls, a diff and an approval, up to the approval.
+fn run_task(columns: usize) -> TestTerminal {
     let mut terminal = TestTerminal::new(columns, 24);
     terminal.say("Fix the bug in src/lib.rs, please: the sum of an empty list must be zero");
     let status = SandboxStatus {
         layer: SandboxLayer::Namespace,
         reasons: Vec::new(),
     };
-    terminal.tell(EventBody::Conversation {
+    terminal.event(EventBody::Conversation {
         resumed: false,
         name: "Fix".into(),
         model: "mock/model".into(),
@@ -181,7 +182,7 @@ fn a_task(columns: usize) -> TestTerminal {
         tokens,
         share: tokens as f64 / 200_000.0,
     };
-    terminal.tell(EventBody::Budget {
+    terminal.event(EventBody::Budget {
         layers: vec![
             layer(Layer::System, 12_000),
             layer(Layer::Documents, 3_000),
@@ -191,32 +192,32 @@ fn a_task(columns: usize) -> TestTerminal {
         remaining: 0,
         window: 200_000,
     });
-    terminal.tell(EventBody::Window {
+    terminal.event(EventBody::Window {
         tokens: 75_000,
         window: 200_000,
         pruned_tokens: 0,
         round: 1,
     });
-    terminal.tell(EventBody::Thinking {
+    terminal.event(EventBody::Thinking {
         text: "The user wants the sum of an empty list to be zero. ".into(),
     });
-    terminal.tell(text("I will **look** at the file"));
-    terminal.tell(text(" first.\n"));
-    terminal.tell(call("1", "read_file", json!({"path": "src/lib.rs"})));
-    terminal.tell(call("2", "search_files", json!({"regex": "sum\\("})));
-    terminal.tell(done(
+    terminal.event(text("I will **look** at the file"));
+    terminal.event(text(" first.\n"));
+    terminal.event(call("1", "read_file", json!({"path": "src/lib.rs"})));
+    terminal.event(call("2", "search_files", json!({"regex": "sum\\("})));
+    terminal.event(done(
         "1",
         "read_file",
         ToolStatus::Success,
         "1\tfn sum() {}",
     ));
-    terminal.tell(done(
+    terminal.event(done(
         "2",
         "search_files",
         ToolStatus::Error,
         "the pattern is not closed at `(`",
     ));
-    terminal.tell(EventBody::Usage {
+    terminal.event(EventBody::Usage {
         model: "mock/model".into(),
         usage: Usage {
             input: 1_000,
@@ -230,7 +231,7 @@ fn a_task(columns: usize) -> TestTerminal {
         }),
         saved_tokens: 0,
     });
-    terminal.tell(call(
+    terminal.event(call(
         "3",
         "todo_write",
         json!({"todos": [
@@ -239,33 +240,33 @@ fn a_task(columns: usize) -> TestTerminal {
             {"content": "Tell the user", "status": "pending"},
         ]}),
     ));
-    terminal.tell(done("3", "todo_write", ToolStatus::Success, "ok"));
-    terminal.tell(call(
+    terminal.event(done("3", "todo_write", ToolStatus::Success, "ok"));
+    terminal.event(call(
         "4",
         "replace_in_file",
         json!({"path": "src/lib.rs", "diff": "…"}),
     ));
     let change = "Changed src/lib.rs.\n\n--- src/lib.rs\n+++ src/lib.rs\n@@ -1,2 +1,2 @@\n pub fn sum(of: &[i64]) -> i64 {\n-    of.iter().copied().reduce(|a, b| a + b).expect(\"not empty\")\n+    of.iter().sum()\n";
-    terminal.tell(done("4", "replace_in_file", ToolStatus::Success, change));
-    terminal.tell(call(
+    terminal.event(done("4", "replace_in_file", ToolStatus::Success, change));
+    terminal.event(call(
         "5",
         "execute_command",
         json!({"command": "cargo test"}),
     ));
-    terminal.put(approval("cargo test"));
+    terminal.update(approval("cargo test"));
     terminal
 }
 
 #[test]
-fn a_task_up_to_its_question_at_three_widths() {
+fn task_up_to_its_question_at_three_widths() {
     for columns in [40, 80, 200] {
-        insta::assert_snapshot!(format!("task_{columns}"), a_task(columns).all());
+        insta::assert_snapshot!(format!("task_{columns}"), run_task(columns).all());
     }
 }
 
 #[test]
-fn a_question_is_answered_by_a_key_once_it_could_be_read() {
-    let mut terminal = a_task(80);
+fn approval_is_answered_only_once_armed() {
+    let mut terminal = run_task(80);
     assert!(terminal.wanted().contains(&Effect::Arm));
     terminal.write("yes");
     assert_eq!(
@@ -282,7 +283,7 @@ fn a_question_is_answered_by_a_key_once_it_could_be_read() {
             .all(|effect| *effect == Effect::Arm),
         "nor does Enter answer"
     );
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Armed);
     terminal.key(KeyCode::Char('y'));
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
     assert!(
@@ -293,10 +294,10 @@ fn a_question_is_answered_by_a_key_once_it_could_be_read() {
 }
 
 #[test]
-fn what_is_asked_can_be_changed_and_refused_with_words() {
-    let mut terminal = a_task(80);
+fn approval_can_be_edited_and_refused_with_reason() {
+    let mut terminal = run_task(80);
     terminal.write("draft");
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal.key(KeyCode::Char('e'));
     assert!(
@@ -319,8 +320,8 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
         "what was typed before is back"
     );
 
-    terminal.put(approval("cargo publish"));
-    terminal.put(AppInput::Armed);
+    terminal.update(approval("cargo publish"));
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal.key(KeyCode::Char('w'));
     terminal.say("not today");
@@ -333,18 +334,18 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
 }
 
 #[test]
-fn a_question_that_is_withdrawn_goes() {
-    let mut terminal = a_task(80);
-    terminal.put(AppInput::Withdrawn);
+fn approval_closes_when_withdrawn() {
+    let mut terminal = run_task(80);
+    terminal.update(AppInput::Withdrawn);
     assert!(!terminal.live().contains("Allow this?"));
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal.key(KeyCode::Char('y'));
     assert!(terminal.wanted().is_empty() && terminal.live().contains("> y"));
 }
 
 #[test]
-fn esc_interrupts_and_gives_back_what_waited() {
+fn esc_interrupts_and_recalls_queued_input() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("first");
     assert_eq!(
@@ -359,8 +360,8 @@ fn esc_interrupts_and_gives_back_what_waited() {
     assert!(terminal.live().contains("next: second"));
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
-    terminal.tell(over(Outcome::Aborted, "cancelled"));
-    terminal.put(UiMessage::Idle);
+    terminal.event(over(Outcome::Aborted, "cancelled"));
+    terminal.update(UiMessage::Idle);
     assert!(terminal.live().contains("> second") && terminal.wanted().is_empty());
     assert!(
         terminal
@@ -372,13 +373,13 @@ fn esc_interrupts_and_gives_back_what_waited() {
 }
 
 #[test]
-fn what_was_typed_during_a_turn_begins_the_next() {
+fn queued_input_starts_the_next_turn() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("first");
     terminal.say("second");
     terminal.wanted();
-    terminal.tell(over(Outcome::Completed, ""));
-    terminal.put(UiMessage::Idle);
+    terminal.event(over(Outcome::Completed, ""));
+    terminal.update(UiMessage::Idle);
     assert_eq!(
         terminal.wanted(),
         [Effect::Do(Operation::Submit("second".into()))]
@@ -386,7 +387,7 @@ fn what_was_typed_during_a_turn_begins_the_next() {
 }
 
 #[test]
-fn leaving_takes_two_keys_or_one_that_means_it() {
+fn quit_takes_ctrl_c_twice_or_ctrl_d() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("half");
     terminal.control('c');
@@ -403,7 +404,7 @@ fn leaving_takes_two_keys_or_one_that_means_it() {
 }
 
 #[test]
-fn commands_are_completed_and_run() {
+fn slash_commands_are_completed_and_run() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("/co");
     assert!(
@@ -423,7 +424,7 @@ fn commands_are_completed_and_run() {
         [Effect::Do(Operation::Submit("/review".into()))],
         "the user's own is expanded elsewhere"
     );
-    terminal.put(UiMessage::Idle);
+    terminal.update(UiMessage::Idle);
     terminal.say("/diff");
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Diff)]);
     terminal.say("!ls -l");
@@ -438,7 +439,7 @@ fn commands_are_completed_and_run() {
 }
 
 #[test]
-fn a_name_of_another_agent_is_taken_as_typed() {
+fn slash_commands_of_other_agents_are_translated() {
     let mut terminal = TestTerminal::new(80, 24);
     // Offered while it is typed: /models, /tools and whatever else has these letters.
     terminal.say("/ls");
@@ -475,7 +476,7 @@ fn a_name_of_another_agent_is_taken_as_typed() {
     };
     let mut app = App::new(setup, 80, 24).0;
     let mut effects = Vec::new();
-    app.said("/theme".into(), &mut effects);
+    app.dispatch_input("/theme".into(), &mut effects);
     assert!(
         effects.contains(&Effect::Do(Operation::Submit("/theme".into()))),
         "{effects:?}"
@@ -483,7 +484,7 @@ fn a_name_of_another_agent_is_taken_as_typed() {
 }
 
 #[test]
-fn the_first_words_may_be_a_command() {
+fn first_input_may_be_a_slash_command() {
     let setup = Setup {
         first: Some("/help".into()),
         ..Setup::default()
@@ -496,14 +497,14 @@ fn the_first_words_may_be_a_command() {
 }
 
 #[test]
-fn files_are_offered_and_named() {
+fn file_mentions_are_completed() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("look at @");
     assert_eq!(
         terminal.wanted(),
         [Effect::Do(Operation::Side(SideAction::Files))]
     );
-    terminal.put(UiMessage::Files(vec![
+    terminal.update(UiMessage::Files(vec![
         "src/lib.rs".into(),
         "src/my file.rs".into(),
         "README.md".into(),
@@ -518,7 +519,7 @@ fn files_are_offered_and_named() {
 }
 
 #[test]
-fn keys_of_vi_move_and_esc_still_interrupts() {
+fn vim_keys_move_and_esc_still_interrupts() {
     let setup = Setup {
         editing: Editing::Vim,
         ..Setup::default()
@@ -558,7 +559,7 @@ fn history_is_searched() {
     let mut terminal = TestTerminal::new(80, 24);
     for query in ["run the tests", "write the docs", "run the linter"] {
         terminal.say(query);
-        terminal.put(UiMessage::Idle);
+        terminal.update(UiMessage::Idle);
     }
     terminal.control('r');
     terminal.write("run");
@@ -577,15 +578,15 @@ fn history_is_searched() {
 }
 
 #[test]
-fn a_question_of_the_model_is_answered_by_number() {
+fn model_question_is_answered_by_number() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("go");
-    terminal.tell(EventBody::Question {
+    terminal.event(EventBody::Question {
         question: "Which one?".into(),
         options: vec!["the red".into(), "the blue".into()],
     });
-    terminal.tell(over(Outcome::Waiting, "a question"));
-    terminal.put(UiMessage::Idle);
+    terminal.event(over(Outcome::Waiting, "a question"));
+    terminal.update(UiMessage::Idle);
     terminal.wanted();
     assert!(terminal.all().contains(" 2 the blue"));
     terminal.say("2");
@@ -596,29 +597,29 @@ fn a_question_of_the_model_is_answered_by_number() {
 }
 
 #[test]
-fn results_and_thoughts_open() {
+fn results_and_reasoning_can_be_opened() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.control('o');
     assert!(terminal.live().contains("nothing to open"));
-    terminal.tell(EventBody::Thinking {
+    terminal.event(EventBody::Thinking {
         text: "Deep thoughts.".into(),
     });
     assert!(terminal.live().contains("∴ Deep thoughts."));
-    terminal.tell(text("Words."));
+    terminal.event(text("Words."));
     assert!(
         !terminal.live().contains("Deep thoughts") && terminal.all().contains("thought 2 words")
     );
     terminal.control('o');
     assert!(terminal.all().contains("  Deep thoughts."));
-    terminal.tell(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
+    terminal.event(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
     terminal.control('o');
     assert!(terminal.all().contains("  1    all of it"));
 }
 
 #[test]
-fn those_who_work_beside_are_followed() {
+fn subagents_and_tasks_are_shown() {
     let mut terminal = TestTerminal::new(80, 24);
-    terminal.tell_as(
+    terminal.agent_event(
         "tester",
         call("1", "execute_command", json!({"command": "make check"})),
     );
@@ -627,15 +628,15 @@ fn those_who_work_beside_are_followed() {
             .live()
             .contains("↳ tester execute_command make check")
     );
-    terminal.tell_as("tester", text("words of its own"));
+    terminal.agent_event("tester", text("words of its own"));
     assert!(!terminal.all().contains("words of its own"));
 }
 
 #[test]
-fn a_paste_of_many_lines_is_one_word_and_is_sent_whole() {
+fn long_paste_is_shown_short_and_sent_whole() {
     let mut terminal = TestTerminal::new(80, 24);
     let lines = "a line\n".repeat(5_000);
-    terminal.put(AppInput::Paste(lines.clone()));
+    terminal.update(AppInput::Paste(lines.clone()));
     assert!(
         terminal.live().contains("[pasted 5,000 lines]") && terminal.wanted().is_empty(),
         "{}",
@@ -669,40 +670,40 @@ fn hostile() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever models, tools and files say, wherever it is shown, it stays in its cells, and the live region in the terminal.
+    /// Text of models, tools and files stays in its cells wherever it is shown, and the live region stays in the terminal.
     #[test]
     fn hostile_text_stays_in_its_cells(said in hostile(), columns in 1usize..100, rows in 1usize..30) {
         let mut terminal = TestTerminal::new(columns, rows);
         let half = said.floor_char_boundary(said.len() / 2);
-        terminal.tell(EventBody::Thinking { text: said.clone() });
-        terminal.tell(text(&said[..half]));
-        terminal.tell(text(&said[half..]));
+        terminal.event(EventBody::Thinking { text: said.clone() });
+        terminal.event(text(&said[..half]));
+        terminal.event(text(&said[half..]));
         check(&terminal)?;
-        terminal.tell(call("1", &said, json!({"command": said})));
-        terminal.tell(EventBody::ToolProgress { id: "1".into(), name: said.clone(), text: said.clone() });
-        terminal.tell(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
-        terminal.tell_as(&said, call("3", &said, json!({"path": said})));
+        terminal.event(call("1", &said, json!({"command": said})));
+        terminal.event(EventBody::ToolProgress { id: "1".into(), name: said.clone(), text: said.clone() });
+        terminal.event(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
+        terminal.agent_event(&said, call("3", &said, json!({"path": said})));
         check(&terminal)?;
         let row = || PickerRow { text: said.clone(), about: said.clone(), then: PickerAction::Leave };
         let rows = vec![row(), row(), row()];
-        terminal.put(UiMessage::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, ..PickerList::default() }));
+        terminal.update(UiMessage::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, ..PickerList::default() }));
         check(&terminal)?;
         let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
-        terminal.put(AppInput::Form(Box::new(form)));
+        terminal.update(AppInput::Form(Box::new(form)));
         check(&terminal)?;
-        terminal.put(AppInput::Withdrawn);
-        terminal.put(approval(&said));
-        terminal.put(AppInput::Armed);
+        terminal.update(AppInput::Withdrawn);
+        terminal.update(approval(&said));
+        terminal.update(AppInput::Armed);
         check(&terminal)?;
-        terminal.tell(done("1", &said, ToolStatus::Error, &said));
-        terminal.tell(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
-        terminal.tell(EventBody::Error { code: String::new(), message: said.clone() });
-        terminal.tell(over(Outcome::Failed, &said));
-        terminal.put(UiMessage::Idle);
-        terminal.put(AppInput::Paste(said.clone()));
-        terminal.put(UiMessage::Files(vec![said.clone()]));
-        terminal.put(UiMessage::Told { text: said.clone() });
-        terminal.put(UiMessage::Opened { text: said });
+        terminal.event(done("1", &said, ToolStatus::Error, &said));
+        terminal.event(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
+        terminal.event(EventBody::Error { code: String::new(), message: said.clone() });
+        terminal.event(over(Outcome::Failed, &said));
+        terminal.update(UiMessage::Idle);
+        terminal.update(AppInput::Paste(said.clone()));
+        terminal.update(UiMessage::Files(vec![said.clone()]));
+        terminal.update(UiMessage::Told { text: said.clone() });
+        terminal.update(UiMessage::Opened { text: said });
         terminal.control('o');
         check(&terminal)?;
     }
@@ -715,10 +716,12 @@ fn check(terminal: &TestTerminal) -> Result<(), TestCaseError> {
         "{} rows",
         frame.rows.len()
     );
-    prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < terminal.app.columns);
+    prop_assert!(
+        frame.cursor.0 < frame.rows.len() && frame.cursor.1 < terminal.app.scrollback.columns()
+    );
     for row in frame.rows.iter().chain(&terminal.printed) {
         prop_assert!(
-            row.width() <= terminal.app.columns,
+            row.width() <= terminal.app.scrollback.columns(),
             "{} columns: {:?}",
             row.width(),
             row.plain()

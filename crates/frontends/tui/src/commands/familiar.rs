@@ -1,21 +1,20 @@
-//! Slash commands as users of other agents know them: what to do instead, or the answer where there
-//! is nothing to do.
+//! Slash commands that other agents have: haft's equivalent, or an explanation.
 //!
-//! Commands of haft's own and of the user come first; a name is looked up here only when neither
-//! has it.
+//! Built-in commands and the user's commands take precedence; a name is looked up here only if
+//! neither has it.
 
-/// What a name of another agent stands for.
+/// The equivalent of another agent's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Familiar {
-    /// Input with the same effect, to which the arguments are added.
+    /// Equivalent input, to which the arguments are appended.
     Input(&'static str),
-    /// `haft` with these arguments, a space between two, whose output is shown.
+    /// `haft` with these arguments, separated by spaces. Its output is printed.
     Haft(&'static str),
-    /// What haft has in its place.
+    /// A sentence that names haft's alternative.
     Hint(&'static str),
 }
 
-/// The name, without the slash; none if no other agent is known to have it.
+/// Finds a command by its name, without the slash.
 pub(crate) fn find(name: &str) -> Option<Familiar> {
     let lines = include_str!("familiar.txt")
         .lines()
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_is_one_that_haft_takes() {
+    fn familiar_inputs_are_valid() {
         for name in [
             "exit",
             "new",
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_hides_one_of_hafts_own() {
+    fn familiar_names_do_not_hide_built_in_commands() {
         for command in super::super::COMMANDS {
             assert_eq!(find(command.name), None, "/{}", command.name);
         }

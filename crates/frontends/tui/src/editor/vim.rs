@@ -1,33 +1,33 @@
-//! Editing as in vi: keys that type, and keys that move and change.
+//! Vim mode: keys that insert text, and keys that move and change it.
 //!
-//! Responsible for what characters mean while they do not type. Invariant: while keys move, the
-//! cursor stands on a character, never behind the last of its row; every change can be undone.
+//! Invariant: in normal mode, the cursor is on a character, never behind the last one of its line.
+//! Every change can be undone.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Editor;
 
-/// Changes that can be undone.
-const UNDO: usize = 100;
-/// No count is larger: nobody types that many characters.
-const MOST: usize = 9_999;
+/// Maximum changes that can be undone.
+const MAX_UNDO: usize = 100;
+/// Maximum repeat count.
+const MAX_COUNT: usize = 9_999;
 
-/// How keys are meant, and what was typed of a command so far.
+/// The mode, and the command that is being typed.
 #[derive(Debug, Default)]
 pub(crate) struct Vim {
     mode: VimMode,
-    /// The count before the command, and after its operator.
+    /// The count before the command or after its operator.
     count: Option<usize>,
-    /// The operator that waits for a motion, with the count before it.
+    /// The operator that waits for a motion, and the count before it.
     operator: Option<(VimOperator, usize)>,
-    /// Whether a `g` waits for another.
+    /// True if a `g` waits for a second one.
     g: bool,
-    /// Texts and cursors from before each change.
+    /// Text and cursor before each change.
     undo: Vec<(String, usize)>,
-    /// What there was when typing began.
+    /// Text and cursor before insert mode was entered.
     before: (String, usize),
-    /// Whether what was cut out was whole rows.
+    /// True if whole lines were cut.
     rows: bool,
 }
 
@@ -45,19 +45,19 @@ enum VimOperator {
     Copy,
 }
 
-/// What a motion covers.
+/// The text that a motion covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MotionReach {
-    /// Up to where it ends, without that character.
+    /// Up to this index, exclusive.
     Before(usize),
-    /// With that character.
+    /// Through the character at this index.
     Through(usize),
-    /// Whole rows.
+    /// Whole lines, through the one that contains this index.
     Rows(usize),
 }
 
 impl Vim {
-    /// The mode, for the status line.
+    /// Returns the name of the mode, for the status line.
     pub(super) fn mode(&self) -> &'static str {
         match self.mode {
             VimMode::Insert => "INSERT",
@@ -65,7 +65,7 @@ impl Vim {
         }
     }
 
-    /// A new text begins.
+    /// Resets the state for a new text.
     pub(super) fn reset(&mut self) {
         *self = Self {
             rows: self.rows,
@@ -73,7 +73,7 @@ impl Vim {
         };
     }
 
-    /// Takes a key; whether it was one of these.
+    /// Handles a key. Returns false if the key isn't one of Vim's.
     pub(super) fn key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
         let plain = !key
             .modifiers
@@ -81,7 +81,7 @@ impl Vim {
         match (self.mode, key.code) {
             (VimMode::Insert, KeyCode::Esc) => {
                 self.mode = VimMode::Normal;
-                self.changed(editor);
+                self.leave_insert(editor);
                 if editor.cursor > editor.line_start() {
                     editor.left();
                 }
@@ -89,9 +89,9 @@ impl Vim {
             }
             (VimMode::Insert, _) => false,
             (VimMode::Normal, KeyCode::Esc) => {
-                // A command that was begun is given up first.
+                // Esc first cancels a command that is being typed.
                 let begun = self.count.is_some() || self.operator.is_some() || self.g;
-                self.forget();
+                self.cancel_command();
                 begun
             }
             (VimMode::Normal, KeyCode::Char(c)) if plain => {
@@ -103,13 +103,13 @@ impl Vim {
                 true
             }
             (VimMode::Normal, _) => {
-                self.forget();
+                self.cancel_command();
                 false
             }
         }
     }
 
-    fn forget(&mut self) {
+    fn cancel_command(&mut self) {
         (self.count, self.operator, self.g) = (None, None, false);
     }
 
@@ -118,22 +118,22 @@ impl Vim {
             .to_digit(10)
             .filter(|digit| *digit > 0 || self.count.is_some())
         {
-            self.count = Some((self.count.unwrap_or(0) * 10 + digit as usize).min(MOST));
+            self.count = Some((self.count.unwrap_or(0) * 10 + digit as usize).min(MAX_COUNT));
             return;
         }
         let typed = self.count;
         let waiting = self.operator.take();
-        let count = (typed.unwrap_or(1) * waiting.map_or(1, |waiting| waiting.1)).min(MOST);
+        let count = (typed.unwrap_or(1) * waiting.map_or(1, |waiting| waiting.1)).min(MAX_COUNT);
         if std::mem::take(&mut self.g) {
             self.count = None;
             if c == 'g' {
-                self.moved(
+                self.apply_motion(
                     editor,
                     waiting.map(|waiting| waiting.0),
                     MotionReach::Rows(row_at(&editor.text, count)),
                 );
             }
-            return self.settle(editor);
+            return self.clamp_cursor(editor);
         }
         let operator = match c {
             'd' => Some(VimOperator::Delete),
@@ -148,11 +148,11 @@ impl Vim {
         self.count = None;
         match (waiting, operator) {
             (None, Some(operator)) => self.operator = Some((operator, count)),
-            // Twice the same: whole rows.
+            // A doubled operator applies to whole lines.
             (Some((one, _)), Some(other)) => {
                 if one == other {
                     let last = rows_down(&editor.text, editor.cursor, count - 1);
-                    self.moved(editor, Some(one), MotionReach::Rows(last));
+                    self.apply_motion(editor, Some(one), MotionReach::Rows(last));
                 }
             }
             (waiting, None) => match motion(
@@ -162,16 +162,21 @@ impl Vim {
                 typed.is_some(),
                 waiting.map(|waiting| waiting.0),
             ) {
-                Some(reach) => self.moved(editor, waiting.map(|waiting| waiting.0), reach),
+                Some(reach) => self.apply_motion(editor, waiting.map(|waiting| waiting.0), reach),
                 None if waiting.is_none() => self.command(editor, c, count),
                 None => {}
             },
         }
-        self.settle(editor);
+        self.clamp_cursor(editor);
     }
 
-    /// Moves, or does to what lies between what the operator says.
-    fn moved(&mut self, editor: &mut Editor, operator: Option<VimOperator>, reach: MotionReach) {
+    /// Moves the cursor, or applies the operator to the text between.
+    fn apply_motion(
+        &mut self,
+        editor: &mut Editor,
+        operator: Option<VimOperator>,
+        reach: MotionReach,
+    ) {
         let Some(operator) = operator else {
             let (MotionReach::Before(to) | MotionReach::Through(to) | MotionReach::Rows(to)) =
                 reach;
@@ -181,13 +186,13 @@ impl Vim {
         let at = editor.cursor;
         let (from, to) = match reach {
             MotionReach::Before(to) => (at.min(to), at.max(to)),
-            MotionReach::Through(to) => (at.min(to), editor.after(at.max(to))),
+            MotionReach::Through(to) => (at.min(to), editor.next_boundary(at.max(to))),
             MotionReach::Rows(to) => (
                 start_of(&editor.text, at.min(to)),
                 end_of(&editor.text, at.max(to)),
             ),
         };
-        // Nobody cuts a character in two.
+        // A change never splits a grapheme.
         let from = editor.boundary_from(from);
         let to = editor.boundary_from(to);
         self.rows = matches!(reach, MotionReach::Rows(_));
@@ -204,7 +209,7 @@ impl Vim {
         match (operator, self.rows) {
             (VimOperator::Change, _) => self.insert(editor),
             (VimOperator::Delete, true) => {
-                // The row goes with its break.
+                // The line break is removed with the line.
                 if editor.text[editor.cursor..].starts_with('\n') {
                     editor.remove(editor.cursor, editor.cursor + 1);
                 } else if editor.cursor > 0 {
@@ -230,30 +235,30 @@ impl Vim {
             'A' => self.begin(editor, Editor::end),
             'o' => self.begin(editor, |editor| {
                 editor.end();
-                editor.put("\n");
+                editor.insert_raw("\n");
             }),
             'O' => self.begin(editor, |editor| {
                 editor.home();
-                editor.put("\n");
+                editor.insert_raw("\n");
                 editor.left();
             }),
             'x' => {
                 let end = (0..count)
-                    .fold(editor.cursor, |at, _| editor.after(at))
+                    .fold(editor.cursor, |at, _| editor.next_boundary(at))
                     .min(editor.line_end());
-                self.moved(editor, Some(VimOperator::Delete), MotionReach::Before(end));
+                self.apply_motion(editor, Some(VimOperator::Delete), MotionReach::Before(end));
             }
-            'D' => self.moved(
+            'D' => self.apply_motion(
                 editor,
                 Some(VimOperator::Delete),
                 MotionReach::Before(editor.line_end()),
             ),
-            'C' => self.moved(
+            'C' => self.apply_motion(
                 editor,
                 Some(VimOperator::Change),
                 MotionReach::Before(editor.line_end()),
             ),
-            'p' => self.put(editor, count),
+            'p' => self.paste(editor, count),
             'u' => {
                 if let Some((text, cursor)) = self.undo.pop() {
                     (editor.text, editor.cursor) = (text, cursor);
@@ -265,24 +270,24 @@ impl Vim {
         }
     }
 
-    fn put(&mut self, editor: &mut Editor, count: usize) {
+    fn paste(&mut self, editor: &mut Editor, count: usize) {
         let cut = editor.cut.clone();
         if cut.is_empty() {
             return;
         }
         self.remember(editor);
-        // What is put must not become longer than anything that was typed.
+        // Bounds the length of the inserted text.
         let count = count.min(100);
         if self.rows {
             editor.end();
             let below = editor.cursor + 1;
-            editor.put(&format!("\n{cut}").repeat(count));
+            editor.insert_raw(&format!("\n{cut}").repeat(count));
             editor.cursor = below;
         } else {
             if editor.cursor < editor.line_end() {
                 editor.right();
             }
-            editor.put(&cut.repeat(count));
+            editor.insert_raw(&cut.repeat(count));
             editor.left();
         }
     }
@@ -293,7 +298,7 @@ impl Vim {
         self.mode = VimMode::Insert;
     }
 
-    /// Typing begins after a change that is part of it.
+    /// Enters insert mode after a change that is undone together with the typing.
     fn insert(&mut self, editor: &Editor) {
         self.before = self
             .undo
@@ -306,8 +311,8 @@ impl Vim {
         self.keep((editor.text.clone(), editor.cursor));
     }
 
-    /// Typing is over: it was one change.
-    fn changed(&mut self, editor: &Editor) {
+    /// Leaves insert mode. All that was typed is one change.
+    fn leave_insert(&mut self, editor: &Editor) {
         let before = std::mem::take(&mut self.before);
         if before.0 != editor.text {
             self.keep(before);
@@ -316,12 +321,12 @@ impl Vim {
 
     fn keep(&mut self, before: (String, usize)) {
         self.undo.push(before);
-        let extra = self.undo.len().saturating_sub(UNDO);
+        let extra = self.undo.len().saturating_sub(MAX_UNDO);
         self.undo.drain(..extra);
     }
 
-    /// While keys move, the cursor stands on a character.
-    fn settle(&self, editor: &mut Editor) {
+    /// Moves the cursor onto a character, as normal mode requires.
+    fn clamp_cursor(&self, editor: &mut Editor) {
         if self.mode == VimMode::Normal
             && editor.cursor == editor.line_end()
             && editor.cursor > editor.line_start()
@@ -331,7 +336,7 @@ impl Vim {
     }
 }
 
-/// Where a motion leads, if the character is one.
+/// Returns the target of a motion, or `None` if the character isn't one.
 fn motion(
     editor: &Editor,
     c: char,
@@ -343,19 +348,23 @@ fn motion(
     let at = editor.cursor;
     let times = |step: &dyn Fn(usize) -> usize| (0..count).fold(at, |at, _| step(at));
     Some(match c {
-        'h' => MotionReach::Before(times(&|at| editor.before(at)).max(editor.line_start())),
-        'l' | ' ' => MotionReach::Before(times(&|at| editor.after(at)).min(editor.line_end())),
+        'h' => {
+            MotionReach::Before(times(&|at| editor.previous_boundary(at)).max(editor.line_start()))
+        }
+        'l' | ' ' => {
+            MotionReach::Before(times(&|at| editor.next_boundary(at)).min(editor.line_end()))
+        }
         '0' => MotionReach::Before(editor.line_start()),
         '^' => MotionReach::Before(first_letter(text, at)),
         '$' => MotionReach::Before(editor.line_end()),
-        // It changes the word, not the blanks behind it.
+        // `cw` changes the word, not the spaces after it.
         'w' if operator == Some(VimOperator::Change) && !is_blank(text, at) => {
             let last = (1..count).fold(end_of_run(text, at), |at, _| end_of_word(text, at));
             MotionReach::Through(last)
         }
         'w' => {
             let to = times(&|at| next_word(text, at));
-            // The last word of a row goes without the break.
+            // An operator on the last word of a line leaves the line break.
             MotionReach::Before(if operator.is_some() {
                 to.min(editor.line_end())
             } else {
@@ -382,7 +391,7 @@ fn end_of(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |end| at + end)
 }
 
-/// A place so many rows further down, or in the last one.
+/// Returns an index in the line that is `count` lines down, or in the last line.
 fn rows_down(text: &str, at: usize, count: usize) -> usize {
     (0..count).fold(at, |at, _| {
         Some(end_of(text, at) + 1)
@@ -391,7 +400,7 @@ fn rows_down(text: &str, at: usize, count: usize) -> usize {
     })
 }
 
-/// The beginning of the row of that number, counted from 1.
+/// Returns the start of the line with that number, counted from 1.
 fn row_at(text: &str, number: usize) -> usize {
     rows_down(text, 0, number - 1)
 }
@@ -404,8 +413,8 @@ fn first_letter(text: &str, at: usize) -> usize {
         .map_or(end, |found| start + found)
 }
 
-/// What kind of grapheme stands there: a blank, one of a word, another.
-fn kind(grapheme: &str) -> u8 {
+/// Returns the class of a grapheme: space, word character, or other.
+fn grapheme_class(grapheme: &str) -> u8 {
     match grapheme.chars().next() {
         Some(grapheme) if grapheme.is_whitespace() => 0,
         Some(grapheme) if grapheme.is_alphanumeric() || grapheme == '_' => 1,
@@ -417,13 +426,13 @@ fn is_blank(text: &str, at: usize) -> bool {
     text[at..]
         .graphemes(true)
         .next()
-        .is_none_or(|grapheme| kind(grapheme) == 0)
+        .is_none_or(|grapheme| grapheme_class(grapheme) == 0)
 }
 
 fn next_word(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)
-        .map(|(place, grapheme)| (at + place, kind(grapheme)));
+        .map(|(place, grapheme)| (at + place, grapheme_class(grapheme)));
     let Some((_, first)) = graphemes.next() else {
         return text.len();
     };
@@ -438,11 +447,11 @@ fn next_word(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// The last grapheme of the run of graphemes of one kind.
+/// Returns the last grapheme of the run of one class that starts at `at`.
 fn end_of_run(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)
-        .map(|(place, grapheme)| (at + place, kind(grapheme)));
+        .map(|(place, grapheme)| (at + place, grapheme_class(grapheme)));
     let Some((mut last, first)) = graphemes.next() else {
         return at;
     };
@@ -458,7 +467,7 @@ fn end_of_run(text: &str, at: usize) -> usize {
 fn end_of_word(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)
-        .map(|(place, grapheme)| (at + place, kind(grapheme)));
+        .map(|(place, grapheme)| (at + place, grapheme_class(grapheme)));
     graphemes.next();
     match graphemes.find(|grapheme| grapheme.1 != 0) {
         Some((place, _)) => end_of_run(text, place),
@@ -473,7 +482,7 @@ fn word_before(text: &str, at: usize) -> usize {
     let mut graphemes = text[..at]
         .grapheme_indices(true)
         .rev()
-        .map(|(place, grapheme)| (place, kind(grapheme)));
+        .map(|(place, grapheme)| (place, grapheme_class(grapheme)));
     let Some((mut first, of)) = graphemes.find(|grapheme| grapheme.1 != 0) else {
         return 0;
     };
@@ -505,7 +514,7 @@ mod tests {
         }
     }
 
-    /// The text after these keys, with `|` where the cursor is.
+    /// Returns the text after these keys, with `|` at the cursor.
     fn after(text: &str, keys: &str) -> String {
         let mut editor = Editor::default();
         editor.use_vim();
@@ -516,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_move() {
+    fn vim_motions_move_the_cursor() {
         let text = "let a_b = (1, 2);\n  second row\nlast";
         for (keys, place) in [
             ("w", "let |a_b"),
@@ -546,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_change() {
+    fn vim_operators_change_the_text() {
         for (text, keys, result) in [
             ("one two three", "x", "|ne two three"),
             ("one two three", "3x", "| two three"),
@@ -580,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_typed_can_be_undone() {
+    fn vim_undo_reverts_all_typing() {
         assert_eq!(after("one", "A two\u{1b}xxu"), "one t|w");
         let mut editor = Editor::default();
         editor.use_vim();
@@ -589,18 +598,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_leaves_keys_that_type() {
+    fn vim_is_in_insert_mode_after_submit() {
         let mut editor = Editor::default();
         editor.use_vim();
         press(&mut editor, "one\u{1b}");
         assert_eq!(editor.vim_mode(), Some("NORMAL"));
-        editor.take();
+        editor.take_text();
         assert_eq!(editor.vim_mode(), Some("INSERT"));
         assert!(!Editor::default().vim_key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)));
     }
 
     #[test]
-    fn esc_gives_up_a_command_before_anything_else() {
+    fn vim_esc_first_cancels_the_command() {
         let mut editor = Editor::default();
         editor.use_vim();
         press(&mut editor, "one two\u{1b}0");
@@ -613,7 +622,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_breaks_it(keys in "[a-zA-Z0-9$^ \u{1b}日\u{301}]{0,60}", first in "[a-z_ ().\n日\u{301}]{0,30}") {
+        fn vim_keeps_the_cursor_valid(keys in "[a-zA-Z0-9$^ \u{1b}日\u{301}]{0,60}", first in "[a-z_ ().\n日\u{301}]{0,30}") {
             let mut editor = Editor::default();
             editor.use_vim();
             editor.insert(&first);

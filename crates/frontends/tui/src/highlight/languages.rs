@@ -1,62 +1,62 @@
-//! The languages models write most: their words and delimiters, read from `languages.toml`.
+//! The languages that models write most: their words and delimiters, from `languages.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// What is known of a language.
+/// The syntax of a language.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct LanguageSyntax {
-    /// Names, endings of files and whole names of files, in small characters.
+    /// Names, file extensions and whole file names, in lower case.
     pub(super) names: Vec<String>,
     pub(super) line_comments: Vec<String>,
     pub(super) comments: Option<(String, String)>,
     pub(super) quotes: Vec<StringSyntax>,
-    /// One after another, with a space between; so are the constants and `defines`.
+    /// Keywords, separated by spaces, as are `constants` and `defines`.
     pub(super) keywords: String,
     pub(super) constants: String,
-    /// Words after which a name is given.
+    /// Words that are followed by the name they define.
     pub(super) defines: String,
-    /// What stands between a name and its value.
+    /// The separator between a key and its value.
     pub(super) key: Option<String>,
-    /// Signs that words may hold beside characters.
+    /// Punctuation that may be part of a word.
     pub(super) in_words: String,
-    /// Signs that begin the name of a variable.
+    /// Punctuation that starts the name of a variable.
     pub(super) before_words: String,
-    /// Whether words that begin with a capital are types.
+    /// True if capitalized words are types.
     pub(super) types: bool,
-    /// Whether words mean the same in capitals.
+    /// True if words are case-insensitive.
     pub(super) any_case: bool,
-    /// Whether a word behind `<` is a tag.
+    /// True if a word after `<` is a tag.
     pub(super) tags: bool,
-    /// Whether the sign of a comment may stand within a word.
+    /// True if the comment delimiter may be inside a word.
     pub(super) words_hold_comments: bool,
-    /// Whether the first character of a line says what the line is, as in a diff.
+    /// True if the first character determines the style of the line, as in a diff.
     pub(super) whole_lines: bool,
 }
 
-/// A way to write a string.
+/// A kind of string literal.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StringSyntax {
     pub(super) kind: StringKind,
     pub(super) open: String,
-    /// Where it does not end as it begins.
+    /// The closing delimiter, if it differs from the opening one.
     close: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum StringKind {
-    /// Ends with its line.
+    /// Ends with its line at the latest.
     Short,
-    /// May go on in the next line.
+    /// May span lines.
     Long,
-    /// Everything in it means itself, and it may go on in the next line.
+    /// May span lines and has no escapes.
     Raw,
-    /// Holds one character: otherwise the sign means something else.
+    /// Contains one character; otherwise the delimiter has another meaning.
     Char,
 }
 
@@ -65,7 +65,7 @@ impl StringSyntax {
         self.close.as_ref().unwrap_or(&self.open)
     }
 
-    /// Whether a string begins here.
+    /// Returns true if `text` starts with such a string.
     pub(super) fn opens(&self, text: &str) -> bool {
         let Some(behind) = text.strip_prefix(&self.open) else {
             return false;
@@ -82,7 +82,7 @@ impl StringSyntax {
     }
 }
 
-/// Every language that is known; none if the table cannot be read, which a test rules out.
+/// All known languages. Empty if the table can't be parsed, which a test rules out.
 pub(super) static ALL: LazyLock<Vec<LanguageSyntax>> = LazyLock::new(|| read().unwrap_or_default());
 
 #[derive(Deserialize)]
@@ -102,7 +102,7 @@ fn read() -> Result<Vec<LanguageSyntax>, toml::de::Error> {
     language.into_iter().map(whole).collect()
 }
 
-/// The language of that name.
+/// Finds a language by name, extension or file name.
 pub(super) fn named(name: &str) -> Option<&'static LanguageSyntax> {
     ALL.iter()
         .find(|language| language.names.iter().any(|known| known == name))
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_language_is_read() {
+    fn languages_are_parsed() {
         assert_eq!(read().unwrap().len(), 18);
         assert_eq!(
             named("php").unwrap().comments,

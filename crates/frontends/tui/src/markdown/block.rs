@@ -1,8 +1,8 @@
-//! One finished block of Markdown as rows.
+//! Draws one finished block of Markdown.
 //!
-//! Responsible for how headings, lists, quotes, tables and code look in a terminal. Invariant: no
-//! row is wider than asked, and no text of the block is left out; addresses of links are shown, so
-//! that a link cannot say one thing and mean another.
+//! Responsible for the layout of headings, lists, quotes, tables and code. Invariant: no row is
+//! wider than `columns`, and no text of the block is omitted; URLs of links are shown, so that a
+//! link's text can't hide its target.
 
 use haft_text::sanitise;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -11,18 +11,18 @@ use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::{NARROWEST, chop, hang};
 
-/// The rows of a block.
+/// Draws a block.
 pub(crate) fn render(text: &str, columns: usize) -> Vec<StyledLine> {
     laid_out(text, columns, CodeLayout::Highlighted)
 }
 
-/// How code looks.
+/// The style of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CodeLayout {
-    /// Without tones: it will be laid out again in a moment.
+    /// Not highlighted, because the block is drawn again soon.
     #[default]
     Plain,
-    /// With them.
+    /// Highlighted.
     Highlighted,
 }
 
@@ -42,11 +42,11 @@ pub(super) fn laid_out(text: &str, columns: usize, looks: CodeLayout) -> Vec<Sty
     page.rows
 }
 
-/// Something that puts its mark before every row inside it.
+/// A block that puts a mark before every row inside it.
 enum ContainerBlock {
     Quote,
     Item {
-        /// Its bullet or number, until it was drawn.
+        /// The bullet or number, until it is drawn.
         mark: Option<String>,
         width: usize,
     },
@@ -60,14 +60,14 @@ struct MarkdownRenderer {
     line: StyledLine,
     inside: Vec<ContainerBlock>,
     styles: Vec<TextStyle>,
-    /// The number of the next item of each open list; none for bullets.
+    /// The number of the next item of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// The code of a block and its language, until it ends.
+    /// The open code block: its language and its code.
     code: Option<(String, String)>,
-    /// Where links lead, innermost last, with the text they were given.
+    /// URL and text of the open links, innermost last.
     links: Vec<(String, String)>,
     table: Option<MarkdownTable>,
-    /// Whether a paragraph or the like has ended since.
+    /// True if the next block is set apart from the one before.
     gap: bool,
 }
 
@@ -97,8 +97,8 @@ impl MarkdownRenderer {
             Event::SoftBreak => self.push_text(" ", TextStyle::Plain),
             Event::HardBreak => self.end_line(),
             Event::Rule => {
-                self.block();
-                self.line = StyledLine::of("─".repeat(self.room().min(40)), TextStyle::Dim);
+                self.start_block();
+                self.line = StyledLine::new("─".repeat(self.room().min(40)), TextStyle::Dim);
                 self.end_block();
             }
             Event::TaskListMarker(done) => {
@@ -109,18 +109,18 @@ impl MarkdownRenderer {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph => self.block(),
+            Tag::Paragraph => self.start_block(),
             Tag::Heading { level, .. } => {
-                self.block();
+                self.start_block();
                 self.push_text(&format!("{} ", "#".repeat(level as usize)), TextStyle::Dim);
                 self.styles.push(TextStyle::Heading);
             }
             Tag::BlockQuote(_) => {
-                self.block();
+                self.start_block();
                 self.inside.push(ContainerBlock::Quote);
             }
             Tag::CodeBlock(kind) => {
-                self.block();
+                self.start_block();
                 let language = match &kind {
                     CodeBlockKind::Fenced(language) => language.to_string(),
                     CodeBlockKind::Indented => String::new(),
@@ -129,30 +129,14 @@ impl MarkdownRenderer {
             }
             Tag::List(first) => {
                 if self.lists.is_empty() {
-                    self.block();
+                    self.start_block();
                 } else {
                     self.end_line();
                     self.gap = false;
                 }
                 self.lists.push(first);
             }
-            Tag::Item => {
-                self.end_line();
-                let mark = match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        let mark = format!("{number}. ");
-                        *number = number.saturating_add(1);
-                        mark
-                    }
-                    Some(None) | None => "• ".to_owned(),
-                };
-                let width = haft_text::width(&mark);
-                self.inside.push(ContainerBlock::Item {
-                    mark: Some(mark),
-                    width,
-                });
-                self.gap = false;
-            }
+            Tag::Item => self.start_item(),
             Tag::Emphasis => self.styles.push(TextStyle::Emphasis),
             Tag::Strong => self.styles.push(TextStyle::Strong),
             Tag::Strikethrough => self.styles.push(TextStyle::Dim),
@@ -161,7 +145,7 @@ impl MarkdownRenderer {
                 self.links.push((dest_url.into_string(), String::new()));
             }
             Tag::Table(alignments) => {
-                self.block();
+                self.start_block();
                 self.table = Some(MarkdownTable {
                     alignments,
                     ..MarkdownTable::default()
@@ -181,6 +165,24 @@ impl MarkdownRenderer {
         }
     }
 
+    fn start_item(&mut self) {
+        self.end_line();
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            Some(None) | None => "• ".to_owned(),
+        };
+        let width = haft_text::width(&mark);
+        self.inside.push(ContainerBlock::Item {
+            mark: Some(mark),
+            width,
+        });
+        self.gap = false;
+    }
+
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => {
@@ -194,27 +196,13 @@ impl MarkdownRenderer {
             }
             TagEnd::Item => {
                 self.end_line();
-                // An item without text still has its mark.
+                // An empty item still shows its mark.
                 if let Some(ContainerBlock::Item { mark: Some(_), .. }) = self.inside.last() {
-                    self.put(&StyledLine::empty());
+                    self.push_line(&StyledLine::empty());
                 }
                 self.inside.pop();
             }
-            TagEnd::CodeBlock => {
-                let (language, code) = self.code.take().unwrap_or_default();
-                let mut highlighter = match self.looks {
-                    CodeLayout::Plain => Highlighter::default(),
-                    CodeLayout::Highlighted => Highlighter::of_language(&language),
-                };
-                for line in code.lines() {
-                    for row in chop(&highlighter.line(line), self.room().saturating_sub(2)) {
-                        let mut code = StyledLine::of("  ", TextStyle::Plain);
-                        row.spans().iter().for_each(|span| code.push(span.clone()));
-                        self.put(&code);
-                    }
-                }
-                self.gap = true;
-            }
+            TagEnd::CodeBlock => self.end_code(),
             TagEnd::List(_) => {
                 self.lists.pop();
                 self.end_line();
@@ -243,8 +231,8 @@ impl MarkdownRenderer {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                for row in lay_out(&table.rows, &table.alignments, self.room()) {
-                    self.put(&row);
+                for row in table_rows(&table.rows, &table.alignments, self.room()) {
+                    self.push_line(&row);
                 }
                 self.gap = true;
             }
@@ -258,6 +246,22 @@ impl MarkdownRenderer {
         }
     }
 
+    fn end_code(&mut self) {
+        let (language, code) = self.code.take().unwrap_or_default();
+        let mut highlighter = match self.looks {
+            CodeLayout::Plain => Highlighter::default(),
+            CodeLayout::Highlighted => Highlighter::for_language(&language),
+        };
+        for line in code.lines() {
+            for row in chop(&highlighter.line(line), self.room().saturating_sub(2)) {
+                let mut code = StyledLine::new("  ", TextStyle::Plain);
+                row.spans().iter().for_each(|span| code.push(span.clone()));
+                self.push_line(&code);
+            }
+        }
+        self.gap = true;
+    }
+
     fn push_text(&mut self, text: &str, style: TextStyle) {
         if let Some((_, said)) = self.links.last_mut() {
             said.push_str(text);
@@ -265,11 +269,11 @@ impl MarkdownRenderer {
         self.line.push(StyledSpan::new(text, style));
     }
 
-    /// Another block begins: what was before it ends, and a row is left free where there was one.
-    fn block(&mut self) {
+    /// Starts a block: ends the one before, and adds an empty row if needed.
+    fn start_block(&mut self) {
         self.end_line();
         if std::mem::take(&mut self.gap) {
-            self.put(&StyledLine::empty());
+            self.push_line(&StyledLine::empty());
         }
     }
 
@@ -281,11 +285,11 @@ impl MarkdownRenderer {
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if !line.spans().is_empty() {
-            self.put(&line);
+            self.push_line(&line);
         }
     }
 
-    /// The columns that are left inside of quotes and lists.
+    /// Returns the columns that are left inside quotes and lists.
     fn room(&self) -> usize {
         let taken = self.inside.iter().map(|one| match one {
             ContainerBlock::Quote => 2,
@@ -294,8 +298,8 @@ impl MarkdownRenderer {
         self.columns.saturating_sub(taken.sum()).max(NARROWEST)
     }
 
-    /// Puts a line below the others, with the marks of what it is inside of.
-    fn put(&mut self, line: &StyledLine) {
+    /// Adds a line with the marks of its containers.
+    fn push_line(&mut self, line: &StyledLine) {
         let mut first = StyledLine::empty();
         let mut rest = StyledLine::empty();
         for one in &mut self.inside {
@@ -309,7 +313,7 @@ impl MarkdownRenderer {
             first.push(StyledSpan::new(of_first, TextStyle::Dim));
             rest.push(StyledSpan::new(of_rest, TextStyle::Dim));
         }
-        // Nested deeper than the terminal is wide, marks would leave no room for text.
+        // Deeply nested marks would leave no room for text.
         if first.width() + NARROWEST > self.columns {
             (first, rest) = (StyledLine::empty(), StyledLine::empty());
         }
@@ -317,8 +321,12 @@ impl MarkdownRenderer {
     }
 }
 
-/// The rows of a table: columns where they fit, else each row as a list of its cells.
-fn lay_out(rows: &[Vec<StyledLine>], alignments: &[Alignment], columns: usize) -> Vec<StyledLine> {
+/// Draws a table: in columns if they fit, else each row as a list of its cells.
+fn table_rows(
+    rows: &[Vec<StyledLine>],
+    alignments: &[Alignment],
+    columns: usize,
+) -> Vec<StyledLine> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let wide = |at: usize| {
         rows.iter()
@@ -363,7 +371,7 @@ fn lay_out(rows: &[Vec<StyledLine>], alignments: &[Alignment], columns: usize) -
         }
         laid.push(line);
         if number == 0 {
-            laid.push(StyledLine::of("─".repeat(total), TextStyle::Dim));
+            laid.push(StyledLine::new("─".repeat(total), TextStyle::Dim));
         }
     }
     laid
@@ -377,7 +385,7 @@ fn listed(head: &[StyledLine], body: &[Vec<StyledLine>]) -> Vec<StyledLine> {
         }
         for (at, cell) in row.iter().enumerate() {
             let name = head.get(at).map(StyledLine::plain).unwrap_or_default();
-            let mut line = StyledLine::of(format!("{name}: "), TextStyle::Strong);
+            let mut line = StyledLine::new(format!("{name}: "), TextStyle::Strong);
             cell.spans().iter().for_each(|span| line.push(span.clone()));
             laid.push(line);
         }

@@ -8,7 +8,7 @@ fn text(rows: &[StyledLine]) -> String {
     rows.iter().map(|row| row.plain() + "\n").collect()
 }
 
-/// The page as it is once it has arrived in pieces of this many characters.
+/// Draws a page that arrives in pieces of this many characters.
 fn streamed(page: &str, columns: usize, piece: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
     let chars: Vec<_> = page.chars().collect();
@@ -22,14 +22,14 @@ fn streamed(page: &str, columns: usize, piece: usize) -> Vec<StyledLine> {
 }
 
 #[test]
-fn a_page_at_three_widths() {
+fn markdown_page_at_three_widths() {
     for columns in [40, 80, 200] {
         insta::assert_snapshot!(format!("page_{columns}"), text(&streamed(PAGE, columns, 7)));
     }
 }
 
 #[test]
-fn it_does_not_matter_how_it_arrives() {
+fn stream_is_independent_of_chunks() {
     let whole = streamed(PAGE, 60, usize::MAX >> 1);
     for piece in [1, 2, 5, 64] {
         assert_eq!(streamed(PAGE, 60, piece), whole, "in pieces of {piece}");
@@ -37,7 +37,7 @@ fn it_does_not_matter_how_it_arrives() {
 }
 
 #[test]
-fn code_is_finished_line_by_line() {
+fn stream_finishes_code_line_by_line() {
     let mut stream = MarkdownStream::default();
     assert_eq!(
         text(&stream.push("Look:\n```rust\nfn a() {}\nfn b", 40)),
@@ -50,7 +50,7 @@ fn code_is_finished_line_by_line() {
 }
 
 #[test]
-fn code_has_the_tones_of_its_language() {
+fn code_is_highlighted_by_language() {
     for page in [
         "```rust\nlet a = 1; // b\n```",
         "- item\n\n  ```rust\n  let a = 1; // b\n  ```",
@@ -73,13 +73,13 @@ fn code_has_the_tones_of_its_language() {
 }
 
 #[test]
-fn a_fence_inside_of_a_longer_one_is_code() {
+fn fence_inside_a_longer_fence_is_code() {
     let mut stream = MarkdownStream::default();
     assert_eq!(text(&stream.push("````\n```\n````\n", 40)), "  ```\n");
 }
 
 #[test]
-fn a_link_shows_where_it_leads() {
+fn link_shows_its_url() {
     assert_eq!(
         text(&render("[example.com](https://evil.test)", 60)),
         "example.com (https://evil.test)\n"
@@ -88,7 +88,7 @@ fn a_link_shows_where_it_leads() {
 }
 
 #[test]
-fn a_tail_stays_short_however_long_the_block_is() {
+fn tail_is_bounded_for_long_blocks() {
     let mut stream = MarkdownStream::default();
     stream.push(&"word ".repeat(200_000), 80);
     assert!(stream.tail(80).len() <= TAIL_BYTES / 40);
@@ -96,7 +96,7 @@ fn a_tail_stays_short_however_long_the_block_is() {
 
 proptest! {
     #[test]
-    fn rows_fit_whatever_it_is(page in "[-a#*_`~|> \\[\\]()<&\u{1b}\u{202e}日\\n0-9.]{0,200}", columns in 8usize..60, piece in 1usize..9) {
+    fn markdown_rows_fit_any_text(page in "[-a#*_`~|> \\[\\]()<&\u{1b}\u{202e}日\\n0-9.]{0,200}", columns in 8usize..60, piece in 1usize..9) {
         let rows = streamed(&page, columns, piece);
         prop_assert!(rows.iter().all(|row| row.width() <= columns), "{:?}", text(&rows));
         let hidden = text(&rows).contains(['\u{1b}', '\u{202e}']);

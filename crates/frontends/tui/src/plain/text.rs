@@ -1,4 +1,4 @@
-//! Rows as sentences: a symbol becomes a word.
+//! Converts rows to sentences: symbols become words.
 
 use haft_agent::ApprovalReply;
 use haft_text::reveal;
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::approval::{ApprovalChoice, ApprovalDialog, Grant};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// What replaces the symbol that starts a row, and the rest of the row.
-fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
+/// Returns the words for the symbol that starts a row, and the rest of the row.
+fn spelled_symbol(row: &str) -> Option<(&'static str, &str)> {
     let (sign, rest) = row.split_once(' ')?;
     let text = match sign {
         "✓" => text!("plain-done"),
@@ -24,15 +24,15 @@ fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
     Some((text, rest))
 }
 
-/// A row as text; empty where it only separates others.
-pub(super) fn of(row: &StyledLine) -> String {
-    // Numbers of lines are for the eye.
+/// Converts a row to text; empty if the row only separates others.
+pub(super) fn row_text(row: &StyledLine) -> String {
+    // Line numbers are useful only in a visual layout.
     let said = row
         .spans()
         .iter()
         .filter(|span| span.style() != TextStyle::LineNumber);
     let text: String = said.map(StyledSpan::text).collect();
-    // What the user typed stands there already.
+    // The user's input is already on the screen.
     if row
         .spans()
         .first()
@@ -42,14 +42,14 @@ pub(super) fn of(row: &StyledLine) -> String {
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
-    // A full-width colon brings its own blank.
+    // A full-width colon needs no space.
     let spelled = |(text, rest): (&str, &str)| {
         format!(
             "{text}{}{rest}",
             if text.ends_with('：') { "" } else { " " }
         )
     };
-    let said = spelled_sign(rest).map_or_else(|| rest.to_owned(), spelled);
+    let said = spelled_symbol(rest).map_or_else(|| rest.to_owned(), spelled);
     let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
     let said = said
         .strip_prefix("· ")
@@ -59,14 +59,14 @@ pub(super) fn of(row: &StyledLine) -> String {
     } else {
         said
     };
-    // A row of nothing but blanks is one of code.
+    // A row of only spaces is a line of code.
     if said.is_empty() && text.chars().any(drawn) {
         return String::new();
     }
     format!("{blanks}{said}").replace(text!("plain-open-key"), text!("plain-open-command"))
 }
 
-/// A bar without its drawing is two brackets.
+/// Removes bars, of which only the brackets would be left.
 fn without_bars(text: &str) -> String {
     match text.split_once(']') {
         Some((bar, rest)) if bar.trim_start_matches('[').trim().is_empty() => {
@@ -76,15 +76,15 @@ fn without_bars(text: &str) -> String {
     }
 }
 
-/// One line, whatever it is.
+/// Sanitizes a text and joins its lines.
 pub(super) fn clean(text: &str) -> String {
-    StyledLine::of(text, TextStyle::Plain)
+    StyledLine::new(text, TextStyle::Plain)
         .plain()
         .trim_end()
         .to_owned()
 }
 
-/// The question and the keys that answer it.
+/// Returns the question and the keys that answer it.
 pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let tool = &approval.tool;
@@ -110,7 +110,7 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
     clean(&reveal(&text))
 }
 
-/// Returns what an answer was taken for.
+/// Returns the confirmation of an answer.
 pub(super) fn answered(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
     match answer {
         ApprovalReply::Once => text!("plain-allowed").to_owned(),
@@ -123,7 +123,7 @@ pub(super) fn answered(answer: &ApprovalReply, asking: &ApprovalDialog) -> Strin
     }
 }
 
-/// The TODO list, a line for each of it.
+/// Returns the TODO list, one line per item.
 pub(super) fn todo(arguments: &Value) -> Vec<String> {
     let items = arguments
         .get("todos")
@@ -152,35 +152,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_are_words() {
-        let row = StyledLine::of("✓ ", TextStyle::Good)
+    fn row_text_spells_symbols() {
+        let row = StyledLine::new("✓ ", TextStyle::Good)
             .and("read_file", TextStyle::Strong)
             .and(" a.rs", TextStyle::Plain);
-        assert_eq!(of(&row), "done: read_file a.rs");
+        assert_eq!(row_text(&row), "done: read_file a.rs");
         assert_eq!(
-            of(&StyledLine::of("  • item", TextStyle::Plain)),
+            row_text(&StyledLine::new("  • item", TextStyle::Plain)),
             "  - item"
         );
-        assert_eq!(of(&StyledLine::of("────────", TextStyle::Dim)), "");
+        assert_eq!(row_text(&StyledLine::new("────────", TextStyle::Dim)), "");
         assert_eq!(
-            of(&StyledLine::of(
+            row_text(&StyledLine::new(
                 "[██▒▒  ] 38%  7 of 20 tokens",
                 TextStyle::Dim
             )),
             "38%  7 of 20 tokens"
         );
         assert_eq!(
-            of(&StyledLine::of("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)),
+            row_text(
+                &StyledLine::new("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)
+            ),
             ""
         );
         assert_eq!(
-            of(&StyledLine::of("    code ? ✓", TextStyle::Plain)),
+            row_text(&StyledLine::new("    code ? ✓", TextStyle::Plain)),
             "    code ? ✓"
         );
     }
 
     #[test]
-    fn a_list_is_read_out() {
+    fn todo_list_is_one_line_per_item() {
         let list = serde_json::json!({"todos": [{"content": "Test a_b\u{1b}[2J", "status": "in_progress"}]});
         let said = todo(&list);
         assert!(

@@ -8,7 +8,7 @@ const ROWS: u16 = 8;
 fn frame(rows: &[&str], cursor: (usize, usize)) -> LiveRegion {
     let rows = rows
         .iter()
-        .map(|row| StyledLine::of(row, TextStyle::Accent))
+        .map(|row| StyledLine::new(row, TextStyle::Accent))
         .collect();
     LiveRegion {
         rows,
@@ -19,11 +19,11 @@ fn frame(rows: &[&str], cursor: (usize, usize)) -> LiveRegion {
 
 fn lines(rows: &[&str]) -> Vec<StyledLine> {
     rows.iter()
-        .map(|row| StyledLine::of(row, TextStyle::Plain))
+        .map(|row| StyledLine::new(row, TextStyle::Plain))
         .collect()
 }
 
-/// A terminal that all bytes of a screen go to.
+/// A terminal emulator that receives the bytes of a screen.
 fn terminal() -> (TerminalScreen<Vec<u8>>, vt100::Parser) {
     (
         TerminalScreen::new(Vec::new(), Palette::Colour),
@@ -41,7 +41,7 @@ fn shown(screen: &mut TerminalScreen<Vec<u8>>, terminal: &mut vt100::Parser) -> 
 }
 
 #[test]
-fn what_is_finished_stays_above_what_is_live() {
+fn screen_prints_above_the_live_region() {
     let (mut screen, mut terminal) = terminal();
     screen
         .draw(&[], &frame(&["> a", "status"], (0, 3)))
@@ -77,7 +77,7 @@ fn what_is_finished_stays_above_what_is_live() {
 }
 
 #[test]
-fn a_full_row_keeps_its_last_letter() {
+fn screen_keeps_the_last_character_of_a_full_row() {
     let (mut screen, mut terminal) = terminal();
     let full = "x".repeat(COLUMNS.into());
     screen
@@ -90,9 +90,9 @@ fn a_full_row_keeps_its_last_letter() {
 }
 
 #[test]
-fn without_colour_there_are_no_colours() {
+fn screen_without_colors_sends_none() {
     let mut screen = TerminalScreen::new(Vec::new(), Palette::Attributes);
-    let line = StyledLine::of("a", TextStyle::Bad)
+    let line = StyledLine::new("a", TextStyle::Bad)
         .and("b", TextStyle::Added)
         .and("c", TextStyle::Link);
     screen.draw(&[line], &LiveRegion::default()).unwrap();
@@ -104,9 +104,9 @@ fn without_colour_there_are_no_colours() {
 }
 
 proptest! {
-    /// Whatever is printed and drawn, the terminal shows the last of what is finished and then the live region.
+    /// The terminal always shows the end of the finished rows, then the live region.
     #[test]
-    fn drawing_by_change_is_drawing_anew(
+    fn screen_updates_equal_a_full_redraw(
         steps in prop::collection::vec(
             (prop::collection::vec("[a-z]{0,20}", 0..12), prop::collection::vec("[A-Z]{1,20}", 1..7), 0usize..7),
             1..12,

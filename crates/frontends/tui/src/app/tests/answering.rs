@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A question about `cargo test` that can be answered.
+/// Opens an approval of `cargo test` and arms it.
 fn armed_question() -> TestTerminal {
     let setup = Setup {
         model: "mock/model".into(),
@@ -17,18 +17,18 @@ fn armed_question() -> TestTerminal {
         kept: Vec::new(),
     };
     terminal.say("go");
-    terminal.tell(call(
+    terminal.event(call(
         "5",
         "execute_command",
         json!({"command": "cargo test"}),
     ));
-    terminal.put(approval("cargo test"));
-    terminal.put(AppInput::Armed);
+    terminal.update(approval("cargo test"));
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal
 }
 
-/// Keys that the terminal gave in one piece.
+/// Returns keys that were read at once.
 fn at_once(text: &str) -> AppInput {
     let key = |c| match c {
         '\r' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
@@ -109,14 +109,14 @@ fn grant_chosen_with_the_arrows_is_confirmed() {
 #[test]
 fn all_edits_are_confirmed_before_the_mode_changes() {
     let mut terminal = armed_question();
-    terminal.put(AppInput::Withdrawn);
+    terminal.update(AppInput::Withdrawn);
     let AppInput::Ask(mut edit) = approval("--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n") else {
         panic!()
     };
     edit.tool = "write_to_file".into();
     edit.remember = vec!["write_to_file(a)".into()];
-    terminal.put(AppInput::Ask(edit));
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Ask(edit));
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal.write("s");
     assert_eq!(terminal.wanted(), []);
@@ -182,13 +182,13 @@ fn letter_of_no_choice_begins_a_reason() {
 #[test]
 fn letter_of_a_choice_that_is_not_offered_begins_a_reason() {
     let mut terminal = armed_question();
-    terminal.put(AppInput::Withdrawn);
+    terminal.update(AppInput::Withdrawn);
     let AppInput::Ask(mut asked) = approval("cargo test") else {
         panic!()
     };
     asked.remember = Vec::new();
-    terminal.put(AppInput::Ask(asked));
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Ask(asked));
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal.say("actually no");
     assert_eq!(answers(terminal.wanted()), refused("actually no"));
@@ -214,7 +214,7 @@ fn keys_read_at_once_are_text() {
         ("\r\r", Vec::new()),
     ] {
         let mut terminal = armed_question();
-        terminal.put(at_once(&text.replace('\n', "\r")));
+        terminal.update(at_once(&text.replace('\n', "\r")));
         assert_eq!(
             answers(terminal.wanted()),
             given,
@@ -224,13 +224,13 @@ fn keys_read_at_once_are_text() {
     }
     let mut terminal = armed_question();
     terminal.write("a");
-    terminal.put(at_once("\r\r"));
+    terminal.update(at_once("\r\r"));
     assert_eq!(terminal.wanted(), [], "a confirmation is one Enter");
-    terminal.put(at_once("lways wrong\r"));
+    terminal.update(at_once("lways wrong\r"));
     assert_eq!(terminal.wanted(), refused("always wrong"));
     let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);
     let mut terminal = armed_question();
-    terminal.put(AppInput::Keys(vec![
+    terminal.update(AppInput::Keys(vec![
         down,
         KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
     ]));
@@ -241,7 +241,7 @@ fn keys_read_at_once_are_text() {
 #[test]
 fn paste_is_a_reason() {
     let mut terminal = armed_question();
-    terminal.put(AppInput::Paste("y".into()));
+    terminal.update(AppInput::Paste("y".into()));
     assert_eq!(answers(terminal.wanted()), []);
     assert!(
         terminal.live().contains("> y\n") && terminal.live().contains("Enter refuses"),
@@ -250,7 +250,7 @@ fn paste_is_a_reason() {
     );
     let long = "many words\n".repeat(100);
     let mut terminal = armed_question();
-    terminal.put(AppInput::Paste(long.clone()));
+    terminal.update(AppInput::Paste(long.clone()));
     terminal.key(KeyCode::Enter);
     assert_eq!(answers(terminal.wanted()), refused(long.trim()));
 }
@@ -274,7 +274,7 @@ fn rule_and_command_are_edited_after_their_key() {
         let mut terminal = armed_question();
         terminal.write("e");
         // A letter edits only after a pause.
-        terminal.put(AppInput::Armed);
+        terminal.update(AppInput::Armed);
         terminal.say(edit);
         let arguments = json!({"command": format!("cargo test{edit}")});
         assert_eq!(
@@ -303,7 +303,7 @@ fn rule_for_another_tool_is_not_kept() {
 #[test]
 fn edit_that_is_not_saved_leaves_the_question_open() {
     let mut terminal = armed_question();
-    terminal.put(AppInput::CallNotEdited("Nothing was changed.".into()));
+    terminal.update(AppInput::CallNotEdited("Nothing was changed.".into()));
     assert_eq!(terminal.wanted(), [Effect::Arm]);
     assert!(
         terminal.live().contains("Allow this?") && terminal.all().contains("Nothing was changed.")
@@ -314,7 +314,7 @@ fn edit_that_is_not_saved_leaves_the_question_open() {
         [Effect::Arm],
         "a key that was meant for the editor"
     );
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Armed);
     terminal.write("y");
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
 }
@@ -333,7 +333,7 @@ fn edited_command_is_shown_as_it_ran() {
         "Exit code 0.\n--- stdout ---\nok{}{{}}",
         haft_agent::CHANGED_NOTE
     );
-    terminal.tell(done("5", "execute_command", ToolStatus::Success, &text));
+    terminal.event(done("5", "execute_command", ToolStatus::Success, &text));
     let shown = terminal.all();
     assert!(
         shown.contains("✓ cargo test --lib\n  ok\n") && !shown.contains("than yours"),
@@ -344,9 +344,9 @@ fn edited_command_is_shown_as_it_ran() {
 #[test]
 fn edited_command_shows_its_control_characters() {
     let mut terminal = armed_question();
-    terminal.put(AppInput::Withdrawn);
-    terminal.put(approval("rm -rf ~\r\u{1b}[2Kls"));
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Withdrawn);
+    terminal.update(approval("rm -rf ~\r\u{1b}[2Kls"));
+    terminal.update(AppInput::Armed);
     terminal.write("e");
     assert!(
         terminal.live().contains("> rm -rf ~␍␛[2Kls\n"),
@@ -359,7 +359,7 @@ fn edited_command_shows_its_control_characters() {
 fn confirmation_shows_the_rule_in_a_small_terminal() {
     for (columns, rows) in [(20, 8), (24, 6), (40, 12)] {
         let mut terminal = armed_question();
-        terminal.put(AppInput::Size { columns, rows });
+        terminal.update(AppInput::Size { columns, rows });
         terminal.write("a");
         let shown: String = terminal.live().split_whitespace().collect();
         assert!(
@@ -376,7 +376,7 @@ fn confirmation_shows_the_rule_in_a_small_terminal() {
 }
 
 #[test]
-fn letters_are_typed_in_the_normal_mode_of_vi() {
+fn letters_are_typed_in_vim_normal_mode() {
     let setup = Setup {
         editing: Editing::Vim,
         ..Setup::default()
@@ -389,8 +389,8 @@ fn letters_are_typed_in_the_normal_mode_of_vi() {
         kept: Vec::new(),
     };
     terminal.key(KeyCode::Esc);
-    terminal.put(approval("cargo test"));
-    terminal.put(AppInput::Armed);
+    terminal.update(approval("cargo test"));
+    terminal.update(AppInput::Armed);
     terminal.wanted();
     terminal.say("don't");
     assert_eq!(answers(terminal.wanted()), refused("don't"));

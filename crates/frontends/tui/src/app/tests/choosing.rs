@@ -20,10 +20,10 @@ fn list(title: &str, rows: &[(&str, Operation)]) -> PickerList {
 }
 
 #[test]
-fn a_list_takes_the_keys_until_something_is_chosen() {
+fn picker_takes_keys_until_a_choice() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.write("a draft");
-    terminal.put(UiMessage::Pick(list(
+    terminal.update(UiMessage::Pick(list(
         "Which?",
         &[("one", Operation::Undo), ("two", Operation::Redo)],
     )));
@@ -40,16 +40,16 @@ fn a_list_takes_the_keys_until_something_is_chosen() {
         "what was typed is still there: {}",
         terminal.live()
     );
-    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.update(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty() && terminal.live().contains("> a draft"));
 }
 
 #[test]
-fn no_list_opens_over_a_turn_nor_stays_over_a_question() {
+fn picker_gives_way_to_turns_and_questions() {
     let mut terminal = TestTerminal::new(60, 20);
-    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
-    terminal.put(approval("cargo test"));
+    terminal.update(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.update(approval("cargo test"));
     assert!(
         terminal.live().contains("Allow this?") && !terminal.live().contains("Which?"),
         "{}",
@@ -57,12 +57,12 @@ fn no_list_opens_over_a_turn_nor_stays_over_a_question() {
     );
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("go");
-    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.update(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     assert!(!terminal.live().contains("Which?"));
 }
 
 #[test]
-fn esc_twice_goes_back_only_when_nothing_is_typed_or_runs() {
+fn esc_twice_rewinds_only_when_idle() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.key(KeyCode::Esc);
     assert!(terminal.live().contains("Press Esc again"));
@@ -83,17 +83,17 @@ fn esc_twice_goes_back_only_when_nothing_is_typed_or_runs() {
         message: "m".into(),
         take_back: RewindTarget::Conversation,
     };
-    terminal.put(UiMessage::Pick(list("Back?", &[("one", taken.clone())])));
+    terminal.update(UiMessage::Pick(list("Back?", &[("one", taken.clone())])));
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(taken)]);
-    terminal.put(UiMessage::Typed {
+    terminal.update(UiMessage::Typed {
         text: "what I had said".into(),
     });
     assert!(terminal.live().contains("> what I had said"));
 }
 
 #[test]
-fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
+fn shift_tab_cycles_modes_without_yolo() {
     let mut terminal = TestTerminal::new(90, 20);
     let mut seen = Vec::new();
     for _ in 0..5 {
@@ -136,7 +136,7 @@ fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
 }
 
 #[test]
-fn modes_and_focus_files_by_name() {
+fn modes_and_focus_files_are_set_by_name() {
     let mut terminal = TestTerminal::new(90, 20);
     terminal.say("/mode plan");
     assert_eq!(
@@ -161,7 +161,7 @@ fn modes_and_focus_files_by_name() {
 }
 
 #[test]
-fn words_join_the_turn_in_order_and_commands_wait() {
+fn queued_prompts_join_in_order_and_commands_wait() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("first");
     terminal.wanted();
@@ -170,16 +170,16 @@ fn words_join_the_turn_in_order_and_commands_wait() {
     terminal.say("third");
     let joined = |text: &str| Effect::Do(Operation::Join(text.into()));
     assert_eq!(terminal.wanted(), [joined("second"), joined("third")]);
-    terminal.put(UiMessage::Joined);
+    terminal.update(UiMessage::Joined);
     assert!(
         terminal.all().contains("\n> second\n") && !terminal.live().contains("next: second"),
         "{}",
         terminal.all()
     );
-    terminal.put(UiMessage::Joined);
+    terminal.update(UiMessage::Joined);
     assert!(terminal.all().contains("\n> third\n") && terminal.live().contains("next: /review it"));
-    terminal.put(UiMessage::Joined);
-    terminal.put(UiMessage::Idle);
+    terminal.update(UiMessage::Joined);
+    terminal.update(UiMessage::Idle);
     assert_eq!(
         terminal.wanted(),
         [Effect::Do(Operation::Submit("/review it".into()))]
@@ -187,14 +187,14 @@ fn words_join_the_turn_in_order_and_commands_wait() {
 }
 
 #[test]
-fn words_that_joined_after_all_do_not_come_back() {
+fn joined_prompts_are_not_recalled() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("first");
     terminal.say("second");
     terminal.say("third");
     terminal.key(KeyCode::Esc);
-    terminal.put(UiMessage::Joined);
-    terminal.put(UiMessage::Idle);
+    terminal.update(UiMessage::Joined);
+    terminal.update(UiMessage::Idle);
     assert!(
         terminal.all().contains("\n> second\n") && terminal.live().contains("> third"),
         "{}",
@@ -204,7 +204,7 @@ fn words_that_joined_after_all_do_not_come_back() {
 }
 
 #[test]
-fn what_is_archived_can_be_interrupted() {
+fn compaction_can_be_interrupted() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("/compact the names");
     assert_eq!(
@@ -214,7 +214,7 @@ fn what_is_archived_can_be_interrupted() {
     assert!(terminal.live().contains("Esc interrupts"));
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
-    terminal.put(UiMessage::Idle);
+    terminal.update(UiMessage::Idle);
     terminal.say("/model other");
     assert_eq!(
         terminal.wanted(),
@@ -245,12 +245,12 @@ fn form() -> AppInput {
 }
 
 #[test]
-fn a_form_is_filled_in_field_by_field() {
+fn form_is_filled_field_by_field() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("go");
     terminal.write("half a sent");
     terminal.wanted();
-    terminal.put(form());
+    terminal.update(form());
     assert_eq!(terminal.wanted(), [Effect::Arm]);
     assert!(
         terminal.all().contains("give no password"),
@@ -259,7 +259,7 @@ fn a_form_is_filled_in_field_by_field() {
     );
     terminal.key(KeyCode::Enter);
     assert!(terminal.wanted().is_empty(), "nobody can have read it yet");
-    terminal.put(AppInput::Armed);
+    terminal.update(AppInput::Armed);
     terminal.say("Ada");
     terminal.say("many");
     assert!(
@@ -282,19 +282,19 @@ fn a_form_is_filled_in_field_by_field() {
 }
 
 #[test]
-fn a_form_can_be_declined_and_taken_back() {
+fn form_can_be_declined_and_withdrawn() {
     let mut terminal = TestTerminal::new(60, 20);
-    terminal.put(form());
+    terminal.update(form());
     terminal.wanted();
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Fill(Filled::Declined)]);
-    terminal.put(form());
-    terminal.put(AppInput::Withdrawn);
+    terminal.update(form());
+    terminal.update(AppInput::Withdrawn);
     assert!(!terminal.live().contains("Esc declines"));
 }
 
 #[test]
-fn resources_are_mentioned_as_they_are() {
+fn resource_mentions_are_not_quoted() {
     let setup = Setup {
         resources: vec!["mem:note://one".into()],
         ..Setup::default()
@@ -306,7 +306,7 @@ fn resources_are_mentioned_as_they_are() {
         wanted: Vec::new(),
         kept: Vec::new(),
     };
-    terminal.note(effects);
+    terminal.record(effects);
     terminal.write("see @mem");
     assert!(
         terminal.live().contains("▸ @mem:note://one"),

@@ -1,0 +1,177 @@
+//! The tool calls that run.
+
+use std::time::Duration;
+
+use haft_agent::{Approval, MAIN};
+use haft_types::ToolStatus;
+use serde_json::Value;
+
+use super::scrollback::Scrollback;
+use crate::call::{ToolCallView, about};
+use crate::line::StyledLine;
+
+#[derive(Debug, Default)]
+pub(super) struct CallList {
+    running: Vec<ToolCallView>,
+    /// Ids of calls that were shown as cancelled. Their results are ignored.
+    cancelled: Vec<String>,
+    /// The tool whose diff the user just approved, so that its result needn't repeat the diff.
+    approved_diff: Option<String>,
+    /// The project's folder, if the terminal supports links to its files.
+    root: Option<String>,
+}
+
+impl CallList {
+    pub(super) fn new(root: Option<String>) -> Self {
+        Self {
+            root,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Adds a call whose arguments are still arriving.
+    pub(super) fn announce(&mut self, id: &str, name: &str) {
+        self.running.push(ToolCallView::new(id, name));
+    }
+
+    /// Starts a call, whose arguments are complete.
+    pub(super) fn start(&mut self, id: &str, name: &str, arguments: Option<&Value>, now: Duration) {
+        let link = arguments.and_then(|arguments| self.file_link(arguments));
+        let call = self.find_or_add(id, name, now);
+        call.about = arguments.map(about).unwrap_or_default();
+        call.since = now;
+        call.link = link;
+    }
+
+    pub(super) fn set_progress(&mut self, id: &str, name: &str, text: &str, now: Duration) {
+        text.clone_into(&mut self.find_or_add(id, name, now).progress);
+    }
+
+    /// Forgets a cancelled call when its result arrives. Returns false if it wasn't cancelled.
+    pub(super) fn forget_cancelled(&mut self, id: &str) -> bool {
+        match self.cancelled.iter().position(|cancelled| cancelled == id) {
+            Some(at) => {
+                self.cancelled.remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Removes a call that has a result.
+    pub(super) fn remove(&mut self, id: &str, name: &str) -> ToolCallView {
+        match self.running.iter().position(|call| call.id == id) {
+            Some(at) => self.running.remove(at),
+            None => ToolCallView::new(id, name),
+        }
+    }
+
+    /// Draws a finished call. A diff that the user just approved is left out.
+    pub(super) fn finished_rows(
+        &mut self,
+        call: &ToolCallView,
+        status: ToolStatus,
+        text: &str,
+        now: Duration,
+        columns: usize,
+    ) -> Vec<StyledLine> {
+        let mut rows = call.finished(status, text, now, columns);
+        let was_shown = self
+            .approved_diff
+            .take_if(|tool| *tool == call.tool)
+            .is_some();
+        if was_shown && status == ToolStatus::Success {
+            rows.truncate(1);
+        }
+        rows
+    }
+
+    /// Prints the calls that have no result as cancelled.
+    ///
+    /// The session reports these results only after the next prompt, which is too late for the
+    /// reader.
+    pub(super) fn cancel_all(&mut self, now: Duration, out: &mut Scrollback) {
+        for call in std::mem::take(&mut self.running) {
+            let text = text!("app-call-cancelled");
+            out.print(call.finished(ToolStatus::Error, text, now, out.columns()));
+            self.cancelled.push(call.id);
+        }
+    }
+
+    /// Removes the calls of a reply that is discarded.
+    pub(super) fn discard(&mut self) {
+        self.running.clear();
+    }
+
+    /// Shows the arguments by which the user replaced those of the model.
+    pub(super) fn set_edited(&mut self, approval: &Approval, arguments: &Value) {
+        if approval.agent != MAIN {
+            return;
+        }
+        let link = self.file_link(arguments);
+        let asked = about(&approval.arguments);
+        let is_asked = |call: &&mut ToolCallView| call.tool == approval.tool && call.about == asked;
+        if let Some(call) = self.running.iter_mut().find(is_asked) {
+            call.about = about(arguments);
+            call.link = link;
+            call.edited = true;
+        }
+    }
+
+    pub(super) fn set_approved_diff(&mut self, tool: Option<String>) {
+        self.approved_diff = tool;
+    }
+
+    /// Restarts the clocks of all calls, so that the wait for the user isn't counted.
+    pub(super) fn restart_clocks(&mut self, now: Duration) {
+        self.running.iter_mut().for_each(|call| call.since = now);
+    }
+
+    /// Draws the running calls, except those of the tool that needs approval: the question shows
+    /// them.
+    pub(super) fn rows(
+        &self,
+        asked_tool: Option<&str>,
+        now: Duration,
+        columns: usize,
+    ) -> impl Iterator<Item = StyledLine> {
+        self.running
+            .iter()
+            .filter(move |call| asked_tool != Some(&call.tool))
+            .map(move |call| call.running(now, columns))
+    }
+
+    /// Returns the call with that id, adding it if it was never announced.
+    fn find_or_add(&mut self, id: &str, name: &str, now: Duration) -> &mut ToolCallView {
+        let at = self
+            .running
+            .iter()
+            .position(|call| call.id == id)
+            .unwrap_or_else(|| {
+                self.running.push(ToolCallView {
+                    since: now,
+                    ..ToolCallView::new(id, name)
+                });
+                self.running.len() - 1
+            });
+        &mut self.running[at]
+    }
+
+    /// Returns the absolute path of the file that `arguments` name, if links are supported.
+    fn file_link(&self, arguments: &Value) -> Option<String> {
+        let root = self.root.as_ref()?;
+        let path = arguments
+            .get("path")
+            .or_else(|| arguments.get("file_path"))?
+            .as_str()?;
+        Some(if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("{root}/{path}")
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The lists that the interface itself offers: permission modes, and what to do with a plan.
+
+use haft_types::PermissionMode;
+
+use crate::picker::{PickerAction, PickerList, PickerRow};
+
+/// Describes a mode in one row.
+pub(super) fn mode_meaning(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Plan => text!("app-mode-plan"),
+        PermissionMode::Ask => text!("app-mode-ask"),
+        PermissionMode::AcceptEdits => text!("app-mode-accept-edits"),
+        PermissionMode::Auto => text!("app-mode-auto"),
+        PermissionMode::Yolo => text!("app-mode-yolo"),
+    }
+}
+
+/// Returns the mode after `current`, starting with the careful ones. `yolo` comes only if haft was
+/// started in it.
+pub(super) fn next_mode(current: PermissionMode, started_in: PermissionMode) -> PermissionMode {
+    match current {
+        PermissionMode::Ask => PermissionMode::AcceptEdits,
+        PermissionMode::AcceptEdits => PermissionMode::Auto,
+        PermissionMode::Auto if started_in == PermissionMode::Yolo => PermissionMode::Yolo,
+        PermissionMode::Auto | PermissionMode::Yolo => PermissionMode::Plan,
+        PermissionMode::Plan => PermissionMode::Ask,
+    }
+}
+
+/// Lists the modes. `yolo` is offered only if haft was started in it.
+pub(super) fn mode_list(current: PermissionMode, started_in: PermissionMode) -> PickerList {
+    let row = |mode: PermissionMode| {
+        let name = mode.name().to_owned();
+        let (text, then) = if mode == current {
+            (text!("app-mode-current", mode = name), PickerAction::Leave)
+        } else {
+            (name, PickerAction::Mode { mode, prompt: None })
+        };
+        PickerRow {
+            text,
+            about: mode_meaning(mode).to_owned(),
+            then,
+        }
+    };
+    let modes = [
+        PermissionMode::Plan,
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+    ];
+    let yolo = (started_in == PermissionMode::Yolo).then_some(PermissionMode::Yolo);
+    PickerList {
+        title: text!("app-mode-title").to_owned(),
+        rows: modes.into_iter().chain(yolo).map(row).collect(),
+        ..PickerList::default()
+    }
+}
+
+/// Lists what the user can do with the model's plan. `options` are the model's own proposals.
+pub(super) fn plan_list(options: &[String]) -> PickerList {
+    let row = |text: &str, then| PickerRow {
+        text: text.to_owned(),
+        about: String::new(),
+        then,
+    };
+    let carry_out = |mode| PickerAction::Mode {
+        mode,
+        prompt: Some(text!("app-plan-prompt").to_owned()),
+    };
+    let mut rows = vec![
+        row(
+            text!("app-plan-accept"),
+            carry_out(PermissionMode::AcceptEdits),
+        ),
+        row(text!("app-plan-ask"), carry_out(PermissionMode::Ask)),
+        row(text!("app-plan-more"), PickerAction::Leave),
+    ];
+    rows.extend(
+        options
+            .iter()
+            .map(|option| row(option, PickerAction::Send(option.clone()))),
+    );
+    PickerList {
+        title: text!("app-plan-title").to_owned(),
+        notes: vec![text!("app-plan-note").to_owned()],
+        rows,
+        filter: String::new(),
+        is_question: true,
+    }
+}

@@ -1,0 +1,204 @@
+//! The completion menu of the input line, and the names it offers.
+
+use crate::commands::{COMMANDS, is_command};
+use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
+use crate::editor::Editor;
+use crate::line::{StyledLine, TextStyle};
+
+/// Maximum rows of the menu.
+const MENU_ROWS: usize = 6;
+
+/// The open menu, if any, and the names that can be completed.
+#[derive(Debug)]
+pub(super) struct Completions {
+    menu: Option<CompletionMenu>,
+    /// Paths of the project's files; empty until the user types `@`.
+    files: Vec<String>,
+    /// MCP resources, as `server:uri`.
+    resources: Vec<String>,
+    /// The user's own slash commands: name and description.
+    user_commands: Vec<(String, String)>,
+}
+
+/// What Enter does after [`Completions::accept_on_enter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EnterAction {
+    /// Submits the input.
+    Submit,
+    /// Nothing more: it completed a word.
+    Stay,
+}
+
+impl Completions {
+    pub(super) fn new(resources: Vec<String>, user_commands: Vec<(String, String)>) -> Self {
+        Self {
+            menu: None,
+            files: Vec::new(),
+            resources,
+            user_commands,
+        }
+    }
+
+    /// Returns the user's own slash commands: name and description.
+    pub(super) fn user_commands(&self) -> &[(String, String)] {
+        &self.user_commands
+    }
+
+    pub(super) fn has_user_command(&self, name: &str) -> bool {
+        self.user_commands.iter().any(|(own, _)| own == name)
+    }
+
+    pub(super) fn set_files(&mut self, files: Vec<String>, editor: &Editor) {
+        self.files = files;
+        self.refresh(editor);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.menu.is_some()
+    }
+
+    pub(super) fn close(&mut self) {
+        self.menu = None;
+    }
+
+    pub(super) fn move_selection(&mut self, step: MenuMove) {
+        if let Some(menu) = &mut self.menu {
+            menu.step(step);
+        }
+    }
+
+    /// Replaces the word before the cursor by the selected item and closes the menu.
+    pub(super) fn accept(&mut self, editor: &mut Editor) {
+        let Some(text) = self
+            .menu
+            .take()
+            .and_then(|menu| menu.choice().map(|item| item.text.clone()))
+        else {
+            return;
+        };
+        let end = if text.ends_with('/') { "" } else { " " };
+        editor.replace_word(&format!("{text}{end}"));
+    }
+
+    /// Accepts the selected item if that changes the input, and closes the menu.
+    ///
+    /// A command name that was typed in full is submitted as it is, unless the user moved the
+    /// selection. A completed command is submitted at once, other words are not.
+    pub(super) fn accept_on_enter(&mut self, editor: &mut Editor) -> EnterAction {
+        let is_full_name = editor
+            .text()
+            .strip_prefix('/')
+            .is_some_and(|name| is_command(name) || self.has_user_command(name));
+        let changes_input = self.menu.as_ref().is_some_and(|menu| {
+            menu.choice().is_some_and(|item| item.text != editor.word())
+                && !(is_full_name && menu.chosen == 0)
+        });
+        if changes_input {
+            let is_slash_command = editor.text().starts_with('/');
+            self.accept(editor);
+            if !is_slash_command {
+                return EnterAction::Stay;
+            }
+        }
+        self.close();
+        EnterAction::Submit
+    }
+
+    /// Opens the menu for the word before the cursor, or closes it if nothing matches.
+    pub(super) fn refresh(&mut self, editor: &Editor) {
+        let chosen = self.menu.take().map_or(0, |menu| menu.chosen);
+        let word = editor.word();
+        let items = if let Some(name) = word.strip_prefix('/').filter(|_| editor.text() == word) {
+            self.command_items(name, editor)
+        } else if let Some(name) = word.strip_prefix('@') {
+            self.mention_items(name)
+        } else {
+            Vec::new()
+        };
+        let chosen = chosen.min(items.len().saturating_sub(1));
+        self.menu = (!items.is_empty()).then_some(CompletionMenu { items, chosen });
+    }
+
+    fn command_items(&self, name: &str, editor: &Editor) -> Vec<CompletionItem> {
+        let built_in = COMMANDS
+            .iter()
+            .map(|command| (command.name, (command.help)()));
+        let user = self
+            .user_commands
+            .iter()
+            .map(|(name, help)| (&**name, &**help));
+        let all: Vec<_> = built_in.chain(user).collect();
+        let used = |name: &str| editor.uses(name);
+        complete::rank_commands(name, all.iter().map(|command| command.0), used)
+            .into_iter()
+            .map(|name| {
+                let help = all.iter().find(|command| command.0 == name);
+                CompletionItem {
+                    text: format!("/{name}"),
+                    help: help.map_or("", |command| command.1).to_owned(),
+                }
+            })
+            .collect()
+    }
+
+    fn mention_items(&self, name: &str) -> Vec<CompletionItem> {
+        let all = self.files.iter().chain(&self.resources).map(String::as_str);
+        complete::rank_paths(name, all)
+            .into_iter()
+            .map(|path| {
+                let is_resource = self.resources.iter().any(|one| one == path);
+                CompletionItem {
+                    text: if is_resource {
+                        format!("@{path}")
+                    } else {
+                        file_mention(path)
+                    },
+                    help: String::new(),
+                }
+            })
+            .collect()
+    }
+
+    /// Draws the menu.
+    pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
+        let Some(menu) = &self.menu else {
+            return Vec::new();
+        };
+        let row = |(at, item): (usize, &CompletionItem)| {
+            let (mark, style) = if at == menu.chosen {
+                ("▸ ", TextStyle::Accent)
+            } else {
+                ("  ", TextStyle::Plain)
+            };
+            StyledLine::new(mark, style)
+                .and(haft_text::reveal(&item.text), style)
+                .and(format!("  {}", item.help), TextStyle::Dim)
+                .cut(columns)
+        };
+        let count = menu.items.len();
+        let first = (menu.chosen + 1).saturating_sub(MENU_ROWS);
+        let mut rows: Vec<_> = menu
+            .items
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(MENU_ROWS)
+            .map(row)
+            .collect();
+        if count > MENU_ROWS {
+            let place = text!("app-menu-place", at = menu.chosen + 1, count);
+            rows.push(StyledLine::new(format!("  {place}"), TextStyle::Dim).cut(columns));
+        }
+        rows
+    }
+}
+
+/// Returns the mention of a file in a prompt, quoted if necessary.
+fn file_mention(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if path.chars().all(is_plain) {
+        format!("@{path}")
+    } else {
+        format!("@\"{path}\"")
+    }
+}

@@ -1,0 +1,372 @@
+//! The input line: its text, history search, completion menu, attached images, and the input that
+//! is queued while a turn runs.
+//!
+//! Invariant: queued input stays visible until it becomes part of a turn; it is neither lost nor
+//! sent twice.
+
+use std::collections::VecDeque;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::completions::{Completions, EnterAction};
+use super::scrollback::PROMPT;
+use super::update::Effect;
+use crate::complete::MenuMove;
+use crate::config::Editing;
+use crate::editor::Editor;
+use crate::image_paste::PastedImage;
+use crate::line::{StyledLine, TextStyle};
+use crate::link::{Operation, SideAction};
+
+/// Maximum rows of the input.
+const INPUT_ROWS: usize = 10;
+
+#[derive(Debug)]
+pub(super) struct Composer {
+    editor: Editor,
+    completions: Completions,
+    search: Option<HistorySearch>,
+    /// The user's text while a question or form uses the editor.
+    draft: Option<String>,
+    queue: VecDeque<QueuedInput>,
+    /// Pasted images that were not sent yet.
+    images: Vec<PastedImage>,
+}
+
+/// Input that waits until it can join the turn or start another.
+#[derive(Debug)]
+struct QueuedInput {
+    text: String,
+    /// True if the session was asked to add the text to the running turn.
+    joins: bool,
+}
+
+/// A search in the history.
+#[derive(Debug, Default)]
+struct HistorySearch {
+    query: String,
+    /// The number of newer matches to skip.
+    skip: usize,
+}
+
+/// Rows of the input, and row and column of the cursor in them.
+pub(super) type InputView = (Vec<StyledLine>, (usize, usize));
+
+impl Composer {
+    pub(super) fn new(history: Vec<String>, editing: Editing, completions: Completions) -> Self {
+        let mut editor = Editor::with_history(history);
+        match editing {
+            Editing::Shell => {}
+            Editing::Vim => editor.use_vim(),
+        }
+        Self {
+            editor,
+            completions,
+            search: None,
+            draft: None,
+            queue: VecDeque::new(),
+            images: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.editor.is_empty()
+    }
+
+    /// Returns the text, with pastes in full.
+    pub(super) fn text(&self) -> String {
+        self.editor.full_text()
+    }
+
+    pub(super) fn vim_mode(&self) -> Option<&'static str> {
+        self.editor.vim_mode()
+    }
+
+    pub(super) fn cursor_is_at_end(&self) -> bool {
+        self.editor.cursor() == self.editor.text().len()
+    }
+
+    pub(super) fn completions(&self) -> &Completions {
+        &self.completions
+    }
+
+    pub(super) fn set_text(&mut self, text: &str) {
+        self.editor.set(text);
+    }
+
+    /// Replaces the text by the result of the user's editor.
+    pub(super) fn set_edited_text(&mut self, text: &str) {
+        self.completions.close();
+        self.editor.set(text.trim_end_matches('\n'));
+    }
+
+    pub(super) fn insert(&mut self, text: &str) {
+        self.editor.insert(text);
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        self.editor.paste(text);
+    }
+
+    pub(super) fn clear_text(&mut self) {
+        self.editor.clear();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.editor.clear();
+        self.completions.close();
+    }
+
+    /// Sets the paths that can be mentioned.
+    pub(super) fn set_files(&mut self, files: Vec<String>) {
+        self.completions.set_files(files, &self.editor);
+    }
+
+    /// Closes the completion menu. Returns false if none was open.
+    pub(super) fn close_menu(&mut self) -> bool {
+        let was_open = self.completions.is_open();
+        self.completions.close();
+        was_open
+    }
+
+    /// Attaches an image and inserts its label.
+    pub(super) fn attach(&mut self, image: PastedImage) {
+        self.editor.insert(&image.label);
+        self.images.push(image);
+    }
+
+    /// Removes all images and returns the paths of those that `text` mentions.
+    pub(super) fn take_images<'a>(
+        &'a mut self,
+        text: &'a str,
+    ) -> impl Iterator<Item = String> + 'a {
+        std::mem::take(&mut self.images)
+            .into_iter()
+            .filter(|image| text.contains(&image.label))
+            .map(|image| image.path)
+    }
+
+    /// Lends the editor to a question or form and fills it with `text`.
+    pub(super) fn lend_editor(&mut self, text: &str) {
+        self.draft = Some(self.editor.full_text());
+        self.editor.set(text);
+    }
+
+    /// Makes the next letters insert text even if Vim's normal mode is active.
+    pub(super) fn enter_insert_mode(&mut self) {
+        self.editor.type_next();
+    }
+
+    /// Takes the editor back from a question and restores the user's text, even if it is empty.
+    pub(super) fn reclaim_editor(&mut self) {
+        let draft = self.draft.take().unwrap_or_default();
+        self.editor.set(&draft);
+    }
+
+    /// Restores the user's text if the editor was lent.
+    pub(super) fn restore_draft(&mut self) {
+        if let Some(draft) = self.draft.take() {
+            self.editor.set(&draft);
+        }
+    }
+
+    /// Handles a key in Vim mode. Returns false if the key isn't one of Vim's.
+    pub(super) fn vim_key(&mut self, key: KeyEvent) -> bool {
+        !self.completions.is_open() && self.editor.vim_key(key)
+    }
+
+    /// Handles a key that edits the text or moves in the completion menu.
+    pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        let menu_move = match key.code {
+            KeyCode::Up => Some(MenuMove::Up),
+            KeyCode::Down => Some(MenuMove::Down),
+            KeyCode::PageUp => Some(MenuMove::PageUp),
+            KeyCode::PageDown => Some(MenuMove::PageDown),
+            _ => None,
+        };
+        if let Some(menu_move) = menu_move.filter(|_| self.completions.is_open()) {
+            return self.completions.move_selection(menu_move);
+        }
+        match key.code {
+            KeyCode::Tab => self.completions.accept(&mut self.editor),
+            KeyCode::Enter => self.insert_line_break(),
+            KeyCode::Char('j') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                self.insert_line_break();
+            }
+            _ => {
+                self.editor.shell_key(key);
+                // The menu is rebuilt: a selection in the old one has no meaning in the new one.
+                self.completions.close();
+                self.completions.refresh(&self.editor);
+                // The project's files are listed only when the user starts a mention.
+                if self.editor.word() == "@" {
+                    effects.push(Effect::Do(Operation::Side(SideAction::Files)));
+                }
+            }
+        }
+    }
+
+    fn insert_line_break(&mut self) {
+        self.editor.insert("\n");
+        self.completions.close();
+    }
+
+    /// Handles Enter. Returns the submitted input, or `None` if Enter only edited the text.
+    pub(super) fn submit(&mut self, effects: &mut Vec<Effect>) -> Option<String> {
+        if let Some(before) = self.editor.text().strip_suffix('\\')
+            && self.cursor_is_at_end()
+        {
+            // A trailing backslash continues the input, for terminals that don't send Alt-Enter.
+            let text = format!("{before}\n");
+            self.editor.set(&text);
+            return None;
+        }
+        match self.completions.accept_on_enter(&mut self.editor) {
+            EnterAction::Stay => return None,
+            EnterAction::Submit => {}
+        }
+        if self.editor.text().trim().is_empty() {
+            return None;
+        }
+        let mut text = self.editor.take_text();
+        effects.push(Effect::Keep(text.clone()));
+        if text.starts_with('/') {
+            // Completion appends a space.
+            text.truncate(text.trim_end().len());
+        }
+        Some(text)
+    }
+
+    pub(super) fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
+    pub(super) fn start_search(&mut self) {
+        self.search = Some(HistorySearch::default());
+    }
+
+    /// Appends pasted text to the search query. Returns false if no search is open.
+    pub(super) fn paste_into_search(&mut self, text: &str) -> bool {
+        let Some(search) = &mut self.search else {
+            return false;
+        };
+        search
+            .query
+            .push_str(text.lines().next().unwrap_or_default());
+        true
+    }
+
+    /// Handles a key while the history is searched. Keys that don't change the search accept the
+    /// match.
+    pub(super) fn search_key(&mut self, key: KeyEvent) {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let Some(search) = &mut self.search else {
+            return;
+        };
+        match key.code {
+            KeyCode::Char('r') if control => {
+                if self.editor.search(&search.query, search.skip + 1).is_some() {
+                    search.skip += 1;
+                }
+            }
+            KeyCode::Char('c' | 'g') if control => self.search = None,
+            KeyCode::Esc => self.search = None,
+            KeyCode::Char(c) if !control => {
+                search.query.push(c);
+                search.skip = 0;
+            }
+            KeyCode::Backspace => {
+                search.query.pop();
+                search.skip = 0;
+            }
+            _ => {
+                let found = self
+                    .editor
+                    .search(&search.query, search.skip)
+                    .map(str::to_owned);
+                self.search = None;
+                if let Some(found) = found {
+                    self.editor.set(&found);
+                }
+            }
+        }
+    }
+
+    /// Queues input that was submitted while a turn runs. If it can join the turn, the session is
+    /// asked to add it.
+    pub(super) fn queue(&mut self, text: String, effects: &mut Vec<Effect>) {
+        // Slash commands are expanded first and images are attached to a turn, so both need a turn
+        // of their own.
+        let joins =
+            !text.starts_with('/') && !self.images.iter().any(|image| text.contains(&image.label));
+        if joins {
+            effects.push(Effect::Do(Operation::Join(text.clone())));
+        }
+        self.queue.push_back(QueuedInput { text, joins });
+    }
+
+    /// Removes the first queued input that the session added to the turn.
+    pub(super) fn take_joined(&mut self) -> Option<String> {
+        let at = self.queue.iter().position(|queued| queued.joins)?;
+        self.queue.remove(at).map(|queued| queued.text)
+    }
+
+    /// Removes the input that starts the next turn.
+    pub(super) fn take_next(&mut self) -> Option<String> {
+        self.queue.pop_front().map(|queued| queued.text)
+    }
+
+    /// Moves all queued input back into the editor. Returns false if there is none.
+    pub(super) fn recall_queue(&mut self) -> bool {
+        if self.queue.is_empty() {
+            return false;
+        }
+        let mut lines: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
+        lines.extend(Some(self.editor.full_text()).filter(|text| !text.is_empty()));
+        self.editor.set(&lines.join("\n"));
+        true
+    }
+
+    pub(super) fn queue_rows(&self, columns: usize) -> impl Iterator<Item = StyledLine> {
+        self.queue.iter().map(move |QueuedInput { text, .. }| {
+            let line = format!("  {} {}", text!("app-queued"), text.replace('\n', " "));
+            StyledLine::new(line, TextStyle::Dim).cut(columns)
+        })
+    }
+
+    /// Draws the history search or the input in at most half of `height` rows. An empty input
+    /// shows `placeholder`.
+    pub(super) fn view(
+        &self,
+        columns: usize,
+        height: usize,
+        placeholder: Option<&str>,
+    ) -> InputView {
+        if let Some(search) = &self.search {
+            return self.search_view(search, columns);
+        }
+        let mut typed = self
+            .editor
+            .view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+        if let Some(placeholder) = placeholder.filter(|_| self.editor.is_empty()) {
+            let line = StyledLine::new(PROMPT, TextStyle::Accent).and(placeholder, TextStyle::Dim);
+            typed.rows = vec![line.cut(columns)];
+        }
+        (typed.rows, (typed.row, typed.column.min(columns - 1)))
+    }
+
+    fn search_view(&self, search: &HistorySearch, columns: usize) -> InputView {
+        let found = self
+            .editor
+            .search(&search.query, search.skip)
+            .unwrap_or(text!("app-nothing-found"));
+        let line = StyledLine::new(format!("{} ", text!("app-search")), TextStyle::Accent)
+            .and(&search.query, TextStyle::Strong);
+        let column = line.width().min(columns - 1);
+        let row = line
+            .and("  ", TextStyle::Plain)
+            .and(found.replace('\n', " "), TextStyle::Dim)
+            .cut(columns);
+        (vec![row], (0, column))
+    }
+}

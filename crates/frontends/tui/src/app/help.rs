@@ -1,0 +1,74 @@
+//! The texts that explain keys and commands: `/help` and the keys below the input.
+
+use crate::commands::{self, COMMANDS};
+use crate::line::{StyledLine, TextStyle};
+use crate::wrap::defined;
+
+/// Columns of the names.
+const NAME_COLUMNS: usize = 17;
+/// Columns that a key and its description need to be legible.
+const KEY_COLUMNS: usize = 62;
+
+/// Draws `/help`. `user_commands` are names and descriptions.
+pub(super) fn help_rows(user_commands: &[(String, String)], columns: usize) -> Vec<StyledLine> {
+    let row = |name: &str, help: &str| defined(name, help, NAME_COLUMNS, columns);
+    let mut rows: Vec<_> = commands::keys()
+        .into_iter()
+        .flat_map(|(key, help)| row(key, help))
+        .collect();
+    rows.extend(row("@path", text!("app-help-path")));
+    rows.extend(row("!command", text!("app-help-shell")));
+    rows.push(StyledLine::empty());
+    rows.extend(
+        COMMANDS
+            .iter()
+            .flat_map(|command| row(&format!("/{}", command.name), (command.help)())),
+    );
+    rows.extend(
+        user_commands
+            .iter()
+            .flat_map(|(name, help)| row(&format!("/{name}"), help)),
+    );
+    rows
+}
+
+/// Draws the keys side by side in up to three columns and at most `max_rows` rows.
+pub(super) fn key_rows(columns: usize, max_rows: usize) -> Vec<StyledLine> {
+    let keys = commands::keys();
+    let beside = (columns / KEY_COLUMNS).clamp(1, 3);
+    let room = columns / beside;
+    let entries: Vec<_> = keys
+        .iter()
+        .map(|(key, help)| defined(key, help, NAME_COLUMNS, room - 1))
+        .collect();
+    let shown = entries.concat();
+    let height = shown.len().div_ceil(beside);
+    let row = |at: usize| -> StyledLine {
+        let cells = shown.iter().skip(at).step_by(height);
+        let filled = cells.map(|cell| {
+            cell.clone().and(
+                " ".repeat(room.saturating_sub(cell.width())),
+                TextStyle::Plain,
+            )
+        });
+        filled.flat_map(|cell| cell.spans().to_vec()).collect()
+    };
+    let mut rows: Vec<_> = (0..height).map(row).map(|row| row.cut(columns)).collect();
+    if rows.len() > max_rows {
+        let left = max_rows.saturating_sub(1);
+        let ends = entries.iter().scan(0, |end, entry| {
+            *end += entry.len();
+            Some(*end)
+        });
+        // A key is never shown without its whole description.
+        rows.truncate(if beside == 1 {
+            ends.take_while(|end| *end <= left).last().unwrap_or(left)
+        } else {
+            left
+        });
+        rows.push(
+            StyledLine::new(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns),
+        );
+    }
+    rows
+}

@@ -1,0 +1,170 @@
+//! The model's reply while it arrives: text, reasoning, and output that waits for the text's end.
+//!
+//! Invariant: rows are printed in the order in which their text arrived.
+
+use haft_text::grouped;
+
+use super::reply_rows::{FreshRows, ReplyRows};
+use super::scrollback::Scrollback;
+use crate::call::ToolCallView;
+use crate::line::{StyledLine, TextStyle};
+use crate::markdown::MarkdownStream;
+use crate::viewer::ResultList;
+use crate::wrap::{hang, wrap};
+
+/// The length of the end of the reasoning that is shown while it arrives.
+const THOUGHT_BYTES: usize = 600;
+
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    markdown: MarkdownStream,
+    /// The finished rows, to compare them with those of a second attempt.
+    rows: ReplyRows,
+    /// Reasoning that is arriving.
+    thinking: String,
+    /// Rows of unrelated output, printed when the text is complete.
+    held: Vec<StyledLine>,
+    /// True if the model's text was printed last. A blank row separates it from a tool call.
+    after_text: bool,
+}
+
+impl Reply {
+    /// Returns true if no text or reasoning is arriving.
+    pub(super) fn is_idle(&self) -> bool {
+        self.markdown.is_idle() && self.thinking.is_empty()
+    }
+
+    /// Appends text and prints the rows that it completes.
+    pub(super) fn push_text(&mut self, text: &str, results: &mut ResultList, out: &mut Scrollback) {
+        self.finish_thinking(results, out);
+        let is_first = self.markdown.is_new();
+        let rows = self.markdown.push(text, out.columns());
+        let fresh = self.rows.add(rows);
+        self.print(fresh, is_first, out);
+    }
+
+    pub(super) fn push_thinking(&mut self, text: &str) {
+        self.thinking.push_str(text);
+    }
+
+    /// Prints everything that is arriving as it is, then the held rows. Returns true if there were
+    /// held rows.
+    pub(super) fn finish(&mut self, results: &mut ResultList, out: &mut Scrollback) -> bool {
+        self.finish_thinking(results, out);
+        let is_first = self.markdown.is_new();
+        let rows = self.markdown.finish(out.columns());
+        let fresh = self.rows.add(rows);
+        self.print(fresh, is_first, out);
+        let fresh = self.rows.finish();
+        self.print(fresh, false, out);
+        let held = std::mem::take(&mut self.held);
+        let had_held_rows = !held.is_empty();
+        out.print_apart(held);
+        had_held_rows
+    }
+
+    /// Discards the reply because its request is sent again.
+    pub(super) fn discard(&mut self) {
+        self.markdown = MarkdownStream::default();
+        self.rows.discard_attempt();
+        self.thinking.clear();
+    }
+
+    /// Prints output that isn't part of the reply: at once if no reply is arriving, else after it.
+    pub(super) fn print_aside(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
+        if self.is_idle() {
+            out.print(rows);
+        } else {
+            self.held.extend(rows);
+        }
+    }
+
+    pub(super) fn has_held_rows(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Prints the rows of a tool call, set apart from text before it.
+    pub(super) fn print_call(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
+        if std::mem::take(&mut self.after_text) {
+            out.print_apart(rows);
+        } else {
+            out.print(rows);
+        }
+    }
+
+    fn print(&mut self, fresh: FreshRows, is_first: bool, out: &mut Scrollback) {
+        match fresh {
+            FreshRows::Next(rows) => {
+                self.after_text |= !rows.is_empty();
+                if is_first {
+                    out.print_apart(rows);
+                } else {
+                    out.print(rows);
+                }
+            }
+            FreshRows::Again(rows) => {
+                self.after_text = true;
+                let note = StyledLine::new(text!("app-answer-again"), TextStyle::Dim);
+                out.print_apart(wrap(&note, out.columns()));
+                out.print_apart(rows);
+            }
+        }
+    }
+
+    /// Prints the length of the reasoning and keeps its text in `results`.
+    fn finish_thinking(&mut self, results: &mut ResultList, out: &mut Scrollback) {
+        let thought = std::mem::take(&mut self.thinking);
+        if thought.trim().is_empty() {
+            return;
+        }
+        let count = count_words(&thought);
+        out.note(
+            &text!("app-thought", count, words = grouped(count)),
+            TextStyle::Dim,
+        );
+        results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
+    }
+
+    /// Draws what has arrived and isn't printed yet.
+    pub(super) fn live_rows(&self, columns: usize) -> Vec<StyledLine> {
+        let mut rows = Vec::new();
+        let tail = self.markdown.tail(columns);
+        if self.markdown.is_new() && !tail.is_empty() {
+            rows.push(StyledLine::empty());
+        }
+        rows.extend(tail);
+        if !self.thinking.trim().is_empty() {
+            rows.extend(self.thinking_rows(columns));
+        }
+        rows
+    }
+
+    /// Draws the last two rows of the reasoning.
+    fn thinking_rows(&self, columns: usize) -> impl Iterator<Item = StyledLine> + use<> {
+        let from = self
+            .thinking
+            .ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
+        let last = self.thinking[from..]
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let rows = hang(
+            &StyledLine::new(last, TextStyle::Dim),
+            &StyledLine::new("∴ ", TextStyle::Accent),
+            &StyledLine::new("  ", TextStyle::Plain),
+            columns,
+        );
+        let extra = rows.len().saturating_sub(2);
+        rows.into_iter().skip(extra)
+    }
+}
+
+/// Counts words. Scripts without spaces are counted by character, as their readers do.
+fn count_words(text: &str) -> u64 {
+    let wide = |word: &str| {
+        word.chars()
+            .filter(|c| c.is_alphabetic() && *c >= '\u{2e80}')
+            .count() as u64
+    };
+    text.split_whitespace().map(|word| wide(word).max(1)).sum()
+}

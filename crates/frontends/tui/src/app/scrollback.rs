@@ -1,0 +1,115 @@
+//! Finished rows on their way to the terminal's scrollback.
+//!
+//! Invariant: rows are taken in the order in which they were printed, and a delayed echo comes
+//! before everything that is printed after it.
+
+use crate::line::{StyledLine, TextStyle};
+use crate::wrap::{hang, wrap};
+
+/// The mark before the user's input.
+pub(super) const PROMPT: &str = "> ";
+/// Maximum lines of a prompt that are echoed.
+const MAX_ECHOED_LINES: usize = 12;
+
+/// Rows printed by the current input, laid out for a terminal of `columns` columns.
+#[derive(Debug)]
+pub(super) struct Scrollback {
+    columns: usize,
+    rows: Vec<StyledLine>,
+    /// The input that opened a list. It is printed only if something is chosen in the list.
+    echo: Option<Vec<StyledLine>>,
+}
+
+impl Scrollback {
+    pub(super) fn new(columns: usize) -> Self {
+        Self {
+            columns,
+            rows: Vec::new(),
+            echo: None,
+        }
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub(super) fn set_columns(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    pub(super) fn print(&mut self, rows: Vec<StyledLine>) {
+        self.print_echo();
+        self.rows.extend(rows);
+    }
+
+    /// Prints rows below a blank row; prints nothing if there are no rows.
+    pub(super) fn print_apart(&mut self, rows: Vec<StyledLine>) {
+        if !rows.is_empty() {
+            self.print_echo();
+            self.rows.push(StyledLine::empty());
+            self.rows.extend(rows);
+        }
+    }
+
+    /// Prints a text, wrapped.
+    pub(super) fn note(&mut self, text: &str, style: TextStyle) {
+        let rows = text
+            .lines()
+            .flat_map(|line| wrap(&StyledLine::new(line, style), self.columns))
+            .collect();
+        self.print(rows);
+    }
+
+    /// Prints the user's input.
+    pub(super) fn print_prompt(&mut self, text: &str) {
+        self.print_apart(prompt_rows(text, self.columns));
+    }
+
+    /// Holds the user's input back until [`Self::print_echo`] or the next printed row.
+    pub(super) fn delay_echo(&mut self, text: &str) {
+        self.echo = Some(prompt_rows(text, self.columns));
+    }
+
+    pub(super) fn print_echo(&mut self) {
+        if let Some(rows) = self.echo.take() {
+            self.print_apart(rows);
+        }
+    }
+
+    pub(super) fn discard_echo(&mut self) {
+        self.echo = None;
+    }
+
+    /// Removes and returns the printed rows.
+    pub(super) fn take_rows(&mut self) -> Vec<StyledLine> {
+        std::mem::take(&mut self.rows)
+    }
+}
+
+/// Lays out the user's input, cut to [`MAX_ECHOED_LINES`].
+pub(super) fn prompt_rows(text: &str, columns: usize) -> Vec<StyledLine> {
+    let first = StyledLine::new(PROMPT, TextStyle::Accent);
+    let rest = StyledLine::new("  ", TextStyle::Plain);
+    let mut rows = Vec::new();
+    let shown: Vec<_> = text.lines().take(MAX_ECHOED_LINES).collect();
+    for (at, line) in shown.iter().enumerate() {
+        let front = if at == 0 { &first } else { &rest };
+        rows.extend(hang(
+            &StyledLine::new(line, TextStyle::Strong),
+            front,
+            &rest,
+            columns,
+        ));
+    }
+    let more = text.lines().count().saturating_sub(shown.len());
+    if more > 0 {
+        rows.push(
+            StyledLine::new(
+                format!("  {}", text!("app-more-lines", more)),
+                TextStyle::Dim,
+            )
+            .cut(columns),
+        );
+    }
+    rows
+}

@@ -1,0 +1,501 @@
+//! The running turn as it is shown: the reply, tool calls, results, and what goes on beside them.
+//!
+//! Invariant: events are printed in the order in which they arrive; an event that ends a piece of
+//! text (a call, a result, an error) first prints that text.
+
+use std::time::Duration;
+
+use haft_agent::{Approval, ApprovalReply};
+use haft_types::{
+    CallPhase, CompactionPhase, EventBody, Outcome, TaskPhase, ToolStatus, TurnResult, Usage,
+};
+use serde_json::Value;
+
+use super::activity::Activity;
+use super::call_list::CallList;
+use super::panes::Panes;
+use super::reply::Reply;
+use super::scrollback::{Scrollback, prompt_rows};
+use crate::approval::ApprovalDialog;
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, about, cut, text_rows};
+use crate::diff;
+use crate::line::{StyledLine, TextStyle};
+use crate::link::EarlierMessage;
+use crate::markdown;
+use crate::viewer::ResultList;
+use crate::wrap::hang;
+
+/// The code of the notice that another model answers the request.
+const MODEL_SWITCHED: &str = "model_switched";
+/// The tool whose calls set the TODO list.
+const TODO_TOOL: &str = "todo_write";
+/// The end of a turn that took at least this long raises an alert.
+const LONG_TURN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub(super) struct TurnView {
+    /// True while a turn runs.
+    busy: bool,
+    /// True once the user has interrupted the turn.
+    interrupted: bool,
+    reply: Reply,
+    calls: CallList,
+    /// Results and reasoning that can be opened.
+    results: ResultList,
+    activity: Activity,
+    panes: Panes,
+    /// The last error, which the turn's result repeats.
+    last_error: Option<String>,
+    /// Proposed answers to the model's question, chosen by number.
+    options: Vec<String>,
+    /// True if the model has presented a plan in this turn.
+    has_plan: bool,
+}
+
+impl TurnView {
+    /// Creates the view of a session. `root` is the project's folder if the terminal supports
+    /// links to its files.
+    pub(super) fn new(root: Option<String>) -> Self {
+        Self {
+            calls: CallList::new(root),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    pub(super) fn set_time(&mut self, now: Duration) {
+        self.activity.set_time(now);
+    }
+
+    /// Returns true if the view changes with time.
+    pub(super) fn is_timed(&self) -> bool {
+        self.busy || self.activity.is_timed()
+    }
+
+    pub(super) fn results(&self) -> &ResultList {
+        &self.results
+    }
+
+    pub(super) fn options(&self) -> &[String] {
+        &self.options
+    }
+
+    /// Starts a turn.
+    pub(super) fn start(&mut self) {
+        self.busy = true;
+        self.activity.begin();
+    }
+
+    /// Starts a turn with the user's input and returns the prompt: the chosen option if the input
+    /// is the number of one.
+    pub(super) fn start_with(&mut self, input: String, out: &mut Scrollback) -> String {
+        let chosen = input
+            .trim()
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| self.options.get(number.checked_sub(1)?));
+        let prompt = chosen.cloned().unwrap_or(input);
+        self.options.clear();
+        out.print_prompt(&prompt);
+        self.start();
+        self.last_error = None;
+        prompt
+    }
+
+    /// Marks the turn as interrupted. Returns false if none runs.
+    pub(super) fn interrupt(&mut self) -> bool {
+        self.interrupted |= self.busy;
+        self.busy
+    }
+
+    /// Returns true if the turn has taken so long that the user may have turned to something else.
+    pub(super) fn is_long(&self) -> bool {
+        self.busy && !self.interrupted && self.activity.turn_time() >= LONG_TURN
+    }
+
+    /// Ends the turn. Returns true if the user interrupted it.
+    pub(super) fn end(&mut self, out: &mut Scrollback) -> bool {
+        self.busy = false;
+        self.calls.cancel_all(self.activity.now(), out);
+        std::mem::take(&mut self.interrupted)
+    }
+
+    /// Returns true once after the model has presented a plan.
+    pub(super) fn take_plan(&mut self) -> bool {
+        std::mem::take(&mut self.has_plan)
+    }
+
+    /// Forgets the conversation because another one was opened.
+    pub(super) fn forget_conversation(&mut self) {
+        self.results = ResultList::default();
+        self.panes = Panes::default();
+    }
+
+    pub(super) fn toggle_todo(&mut self) {
+        self.panes.toggle_todo();
+    }
+
+    pub(super) fn shell_started(&mut self, id: u64, line: String) {
+        self.activity.shell_started(id, line);
+    }
+
+    /// Prints the output of a command in the user's shell.
+    pub(super) fn shell_ended(&mut self, id: u64, text: &str, out: &mut Scrollback) {
+        self.activity.shell_ended(id);
+        self.print_text(text, out);
+        if !self.reply.has_held_rows() {
+            self.activity.forget_ended();
+        }
+    }
+
+    /// Returns the newest command in the user's shell that still runs.
+    pub(super) fn newest_shell(&self) -> Option<u64> {
+        self.activity.newest_shell()
+    }
+
+    /// Prints text that isn't part of the reply. A diff is shown as such.
+    pub(super) fn print_text(&mut self, text: &str, out: &mut Scrollback) {
+        let text = text.trim_end();
+        let rows = if diff::is_diff(text) {
+            let rows = diff::diff_rows("", text.lines(), out.columns());
+            if rows.len() > DIFF_ROWS {
+                let call = ToolCallView::new("", text!("app-changes"));
+                self.results.push(call, text);
+            }
+            cut(&rows, DIFF_ROWS, OmittedEnd::Last)
+        } else {
+            text_rows(text, TextStyle::Plain, out.columns())
+        };
+        self.reply.print_aside(rows, out);
+    }
+
+    /// Prints a command for the user's shell.
+    pub(super) fn print_shell_command(&mut self, text: &str, out: &mut Scrollback) {
+        let mut rows = vec![StyledLine::empty()];
+        rows.extend(prompt_rows(text, out.columns()));
+        self.reply.print_aside(rows, out);
+    }
+
+    /// Prints the messages of a conversation that was resumed.
+    pub(super) fn print_earlier(&mut self, messages: Vec<EarlierMessage>, out: &mut Scrollback) {
+        for message in messages {
+            match message {
+                EarlierMessage::User(text) => out.print_prompt(&text),
+                EarlierMessage::Model(text) => {
+                    out.print_apart(markdown::render(&text, out.columns()));
+                }
+                EarlierMessage::Result {
+                    tool,
+                    arguments,
+                    text,
+                } => {
+                    let call = ToolCallView {
+                        about: about(&arguments),
+                        ..ToolCallView::new("", &tool)
+                    };
+                    self.results.push(call, &text);
+                }
+            }
+        }
+    }
+
+    /// Prints what has arrived of the reply as it is.
+    pub(super) fn finish_text(&mut self, out: &mut Scrollback) {
+        if self.reply.finish(&mut self.results, out) {
+            self.activity.forget_ended();
+        }
+    }
+
+    /// Notes that the server or a tool has sent something.
+    pub(super) fn hear(&mut self) {
+        self.activity.hear();
+    }
+
+    pub(super) fn count_usage(&mut self, usage: Usage) {
+        self.activity.hear_usage(usage);
+    }
+
+    /// Shows an event of the main agent.
+    pub(super) fn show_event(&mut self, body: &EventBody, out: &mut Scrollback) {
+        match body {
+            EventBody::Text { text } => {
+                self.reply.push_text(text, &mut self.results, out);
+                self.activity.hear_text(text);
+            }
+            EventBody::Thinking { text } => {
+                self.activity.hear_text(text);
+                self.reply.push_thinking(text);
+            }
+            EventBody::ToolCall {
+                id,
+                name,
+                phase,
+                arguments,
+                ..
+            } => self.show_call(id, name, *phase, arguments.as_ref(), out),
+            EventBody::ToolProgress { id, name, text } => {
+                let now = self.activity.now();
+                self.calls.set_progress(id, name, text, now);
+            }
+            EventBody::ToolResult {
+                id,
+                name,
+                status,
+                text,
+                ..
+            } => self.show_result(id, name, *status, text, out),
+            EventBody::Retry {
+                attempt,
+                limit,
+                delay_ms,
+                reason,
+            } => {
+                self.discard_reply();
+                self.activity.retry(*attempt, *limit, *delay_ms, reason);
+            }
+            EventBody::Question { question, options } => {
+                self.show_question(question, options, out);
+            }
+            EventBody::Plan { response, options } => {
+                self.show_question(response, options, out);
+                self.has_plan = true;
+            }
+            EventBody::Completion { result, command } => {
+                self.finish_text(out);
+                out.print_apart(markdown::render(result, out.columns()));
+                if let Some(command) = command {
+                    out.note(&text!("app-see-result", command), TextStyle::Dim);
+                }
+            }
+            EventBody::Result(result) => self.show_outcome(result, out),
+            body => self.show_notice(body, out),
+        }
+    }
+
+    /// Shows an event that is reported in a sentence.
+    fn show_notice(&mut self, body: &EventBody, out: &mut Scrollback) {
+        match body {
+            EventBody::Pruning { message, .. } => {
+                out.note(&haft_messages::error_text(message), TextStyle::Dim);
+            }
+            EventBody::Compaction { phase, message, .. } => {
+                let style = match phase {
+                    CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
+                    CompactionPhase::Failed => TextStyle::Warning,
+                };
+                out.note(&haft_messages::error_text(message), style);
+            }
+            EventBody::Error { message, code } => {
+                self.finish_text(out);
+                out.note(&worded(code, message), TextStyle::Warning);
+                self.last_error = Some(message.clone());
+            }
+            // Printed before the terminal was switched to raw mode.
+            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE => {}
+            EventBody::Notice { code, message } => {
+                if code == MODEL_SWITCHED {
+                    self.discard_reply();
+                }
+                self.finish_text(out);
+                out.note(&worded(code, message), TextStyle::Warning);
+            }
+            EventBody::BackgroundTask {
+                id,
+                phase,
+                command,
+                message,
+                ..
+            } => {
+                self.panes.update_task(id, *phase, command);
+                let style = match phase {
+                    TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
+                    TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => TextStyle::Warning,
+                };
+                out.note(&haft_messages::error_text(message), style);
+            }
+            // Shown by `show_event`.
+            EventBody::Text { .. }
+            | EventBody::Thinking { .. }
+            | EventBody::ToolCall { .. }
+            | EventBody::ToolProgress { .. }
+            | EventBody::ToolResult { .. }
+            | EventBody::Retry { .. }
+            | EventBody::Question { .. }
+            | EventBody::Plan { .. }
+            | EventBody::Completion { .. }
+            | EventBody::Result(_)
+            // Shown by the status line and `/context`.
+            | EventBody::Conversation { .. }
+            | EventBody::Usage { .. }
+            | EventBody::Window { .. }
+            | EventBody::Budget { .. }
+            | EventBody::PrefixBreak { .. }
+            // The call that changed a file shows the change; `haft context` shows reminders.
+            | EventBody::FileChanged { .. }
+            | EventBody::Reminders { .. }
+            | EventBody::Subagent { .. } => {}
+        }
+    }
+
+    fn show_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        phase: CallPhase,
+        arguments: Option<&Value>,
+        out: &mut Scrollback,
+    ) {
+        self.finish_text(out);
+        match phase {
+            CallPhase::Started => self.calls.announce(id, name),
+            CallPhase::Arguments => {}
+            CallPhase::Finished => {
+                if let Some(arguments) = arguments.filter(|_| name == TODO_TOOL) {
+                    self.panes.set_todo(arguments);
+                }
+                let now = self.activity.now();
+                self.calls.start(id, name, arguments, now);
+            }
+        }
+    }
+
+    fn show_result(
+        &mut self,
+        id: &str,
+        name: &str,
+        status: ToolStatus,
+        text: &str,
+        out: &mut Scrollback,
+    ) {
+        if self.calls.forget_cancelled(id) {
+            return;
+        }
+        self.finish_text(out);
+        let call = self.calls.remove(id, name);
+        let text = call.shown_result(text);
+        // The TODO list itself is on the screen.
+        if name != TODO_TOOL || status != ToolStatus::Success {
+            let now = self.activity.now();
+            let rows = self
+                .calls
+                .finished_rows(&call, status, text, now, out.columns());
+            self.reply.print_call(rows, out);
+        }
+        self.results.push(call, text);
+    }
+
+    fn show_outcome(&mut self, result: &TurnResult, out: &mut Scrollback) {
+        self.finish_text(out);
+        self.panes.remove_all_agents();
+        let style = match result.outcome {
+            Outcome::Completed => return,
+            // The refused call has shown the reason, and the model has answered.
+            Outcome::Waiting if result.code == "denied" => return,
+            Outcome::Waiting => TextStyle::Dim,
+            Outcome::Aborted => return out.note(text!("app-interrupted"), TextStyle::Warning),
+            Outcome::Exhausted => TextStyle::Warning,
+            Outcome::Failed => TextStyle::Bad,
+        };
+        let is_repeated = self
+            .last_error
+            .take()
+            .is_some_and(|error| error == result.message);
+        // A question that was just shown needs no explanation.
+        if self.options.is_empty() && !self.has_plan && !is_repeated {
+            let message = worded(&result.code, &result.message);
+            out.note(
+                &text!("app-outcome", outcome = result.outcome.name(), message),
+                style,
+            );
+        }
+    }
+
+    fn show_question(&mut self, text: &str, options: &[String], out: &mut Scrollback) {
+        self.finish_text(out);
+        out.print_apart(markdown::render(text, out.columns()));
+        for (at, option) in options.iter().enumerate() {
+            out.print(hang(
+                &StyledLine::new(option, TextStyle::Plain),
+                &StyledLine::new(format!(" {} ", at + 1), TextStyle::Accent),
+                &StyledLine::new("   ", TextStyle::Plain),
+                out.columns(),
+            ));
+        }
+        self.options = options.to_vec();
+    }
+
+    /// Discards what has arrived of the reply because its request is sent again.
+    fn discard_reply(&mut self) {
+        self.reply.discard();
+        self.calls.discard();
+    }
+
+    /// Shows what a sub-agent does, in one row.
+    pub(super) fn show_agent(&mut self, agent: &str, action: String) {
+        self.panes.update_agent(agent, action);
+    }
+
+    pub(super) fn remove_agent(&mut self, agent: &str) {
+        self.panes.remove_agent(agent);
+    }
+
+    /// Shows the arguments by which the user replaced those of the model.
+    pub(super) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
+        self.calls.set_edited(approval, arguments);
+    }
+
+    /// Updates the calls after the user has answered an approval.
+    pub(super) fn approval_answered(
+        &mut self,
+        dialog: Option<&ApprovalDialog>,
+        reply: &ApprovalReply,
+    ) {
+        let approved_diff = match reply {
+            ApprovalReply::Changed { arguments } => {
+                if let Some(dialog) = dialog {
+                    self.calls.set_edited(&dialog.approval, arguments);
+                }
+                None
+            }
+            ApprovalReply::No { .. } => None,
+            ApprovalReply::Once
+            | ApprovalReply::Always
+            | ApprovalReply::AlwaysBy { .. }
+            | ApprovalReply::Session => dialog.and_then(ApprovalDialog::diff_tool),
+        };
+        self.calls.set_approved_diff(approved_diff);
+        self.calls.restart_clocks(self.activity.now());
+    }
+
+    /// Draws what isn't printed yet. `asked_tool` is the tool that needs approval, if any.
+    pub(super) fn live_rows(&self, asked_tool: Option<&str>, columns: usize) -> Vec<StyledLine> {
+        let mut rows = self.reply.live_rows(columns);
+        rows.extend(self.calls.rows(asked_tool, self.activity.now(), columns));
+        rows.extend(self.activity.rows(columns));
+        // An approval must stand right below its subject.
+        if asked_tool.is_none() {
+            rows.extend(self.panes.rows(columns));
+        }
+        rows
+    }
+
+    /// Draws the time and the tokens that the turn has taken.
+    pub(super) fn working_line(&self) -> StyledLine {
+        self.activity.working(self.calls.is_empty())
+    }
+}
+
+/// Returns an error or notice in the user's language, with the meaning of its code before it if it
+/// has no translation.
+pub fn worded(code: &str, message: &str) -> String {
+    let message = haft_messages::error_text(message);
+    let is_chinese = message.chars().any(|c| c >= '\u{2e80}');
+    if is_chinese {
+        message.into_owned()
+    } else {
+        text!("app-coded", code, message)
+    }
+}

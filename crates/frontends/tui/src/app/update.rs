@@ -1,0 +1,136 @@
+//! The types that [`App`](super::App) exchanges with its driver: inputs, effects, the live region.
+
+use crossterm::event::KeyEvent;
+use haft_agent::{Approval, ApprovalReply};
+use haft_types::{Filled, Form, PermissionMode};
+use serde_json::Value;
+
+use crate::config::Editing;
+use crate::image_paste::{ImageSource, PastedImage};
+use crate::line::StyledLine;
+use crate::link::{Operation, UiMessage};
+use crate::picker::{PickerAction, PickerList};
+
+/// The initial state of the interface.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// Prompts of earlier sessions, oldest first.
+    pub history: Vec<String>,
+    /// The key bindings of the input line.
+    pub editing: Editing,
+    /// The user's own slash commands: name and description.
+    pub commands: Vec<(String, String)>,
+    /// MCP resources that can be mentioned, as `server:uri`.
+    pub resources: Vec<String>,
+    /// Input to submit at the start, as if the user had typed it.
+    pub first: Option<String>,
+    /// Text to print before anything else.
+    pub greeting: String,
+    /// True if the bell rings when a question opens or a long turn ends.
+    pub bell: bool,
+    /// True if the terminal is known to support titles and notifications.
+    pub notifies: bool,
+    /// The project's folder, if the terminal is known to support links to files.
+    pub links: Option<String>,
+    /// The display path of the file in which approval rules are saved.
+    pub rules_file: String,
+}
+
+/// An input of [`App::update`](super::App::update).
+#[derive(Debug)]
+pub enum AppInput {
+    /// A key.
+    Key(KeyEvent),
+    /// Several keys that were read at once.
+    Keys(Vec<KeyEvent>),
+    /// Pasted text.
+    Paste(String),
+    /// A pasted image.
+    Image(PastedImage),
+    /// Pasted text that turned out not to name a readable image.
+    NoImage(String),
+    /// The terminal's size.
+    Size {
+        /// Characters per row.
+        columns: usize,
+        /// Rows.
+        rows: usize,
+    },
+    /// A message from the session.
+    Message(UiMessage),
+    /// A tool call that needs the user's approval.
+    Ask(Box<Approval>),
+    /// The session no longer waits for an answer to the open question.
+    Withdrawn,
+    /// The open question has been visible long enough to be read.
+    Armed,
+    /// A form from an MCP server.
+    Form(Box<Form>),
+    /// A row chosen in a list outside of [`App`](super::App).
+    Chosen(PickerAction),
+    /// New arguments for the call that needs approval.
+    CallEdited(Value),
+    /// The user left the editor without a usable edit, for this reason. The question stays open.
+    CallNotEdited(String),
+    /// The call that needs approval writes no file, so its arguments are edited as text.
+    NoFile,
+}
+
+impl From<UiMessage> for AppInput {
+    fn from(message: UiMessage) -> Self {
+        Self::Message(message)
+    }
+}
+
+/// An action that [`App`](super::App) requests from its driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Print finished rows into the terminal's scrollback.
+    Print(Vec<StyledLine>),
+    /// Send an operation to the session.
+    Do(Operation),
+    /// Answer the open approval.
+    Answer(ApprovalReply),
+    /// Answer the open form.
+    Fill(Filled),
+    /// Send [`AppInput::Armed`] after [`READING`](crate::READING), counted from now.
+    Arm,
+    /// Show this list, by sending it back as [`UiMessage::Pick`].
+    Offer(PickerList),
+    /// Save submitted input in the history of later sessions.
+    Keep(String),
+    /// Open the user's editor on this text. The result comes back as [`UiMessage::Typed`].
+    Edit(String),
+    /// Open the file that this call would write in the user's editor. The result comes back as
+    /// [`AppInput::CallEdited`].
+    EditFile(Box<Approval>),
+    /// Look for an image. The result comes back as [`AppInput::Image`], or as
+    /// [`AppInput::NoImage`] with the text.
+    FindImage {
+        /// The place to look.
+        source: ImageSource,
+        /// The pasted text.
+        text: String,
+    },
+    /// Redraw everything.
+    Redraw,
+    /// Suspend the process until the shell resumes it.
+    Suspend,
+    /// Leave the interface.
+    Quit,
+}
+
+/// The rows at the bottom of the screen that are redrawn on every change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveRegion {
+    /// The rows, from top to bottom.
+    pub rows: Vec<StyledLine>,
+    /// Row and column of the cursor.
+    pub cursor: (usize, usize),
+    /// True if the cursor is visible.
+    pub shows_cursor: bool,
+}
