@@ -1,5 +1,5 @@
-//! The parts of running a reply's calls that every loop shares: a call in a task of its own, what
-//! may run beside others, and what a result means for the turn.
+//! Runs one call in a task of its own, and decides which calls may run in parallel and what a
+//! result means for the turn.
 
 use std::time::{Duration, Instant};
 

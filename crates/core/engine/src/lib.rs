@@ -5,20 +5,14 @@
 //! offered, when history is archived, whether a call may run. This crate reads no environment,
 //! terminal or wall clock: the binary gives it values, a clock and ids.
 //!
-//! There are two layers. [`BaseLoop`] runs turns with a model and tools, keeps the conversation in
-//! memory and knows nothing of files: other kinds of agents are built on it. [`Session`] is the
-//! coding agent, with context engine, store and project.
-//!
 //! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how
 //! it is watched), [`Callback`] (who is called on the way).
 
 mod answer;
 mod approval;
-mod base;
 mod call_check;
 mod calls;
 mod documents;
-mod driver;
 mod error;
 mod event_log;
 mod external;
@@ -42,7 +36,6 @@ mod turn_io;
 
 pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Approval, ApprovalReply, Approver};
-pub use base::BaseLoop;
 pub use error::{EditContextError, EngineError, Notice};
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use hooks::{

@@ -121,10 +121,6 @@ impl Meter {
         self.limits
     }
 
-    pub(crate) fn set_limits(&mut self, limits: TurnLimits) {
-        self.limits = limits;
-    }
-
     /// The budget that is shared with sub-agents.
     pub(crate) fn budget(&self) -> &SharedBudget {
         &self.budget

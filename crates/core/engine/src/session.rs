@@ -32,7 +32,6 @@ mod sent_state;
 mod session_hooks;
 mod tasks;
 mod transcript;
-mod turn_host;
 mod vision;
 
 use std::sync::Arc;
@@ -55,7 +54,7 @@ use prompt_context::PromptContext;
 use sent_state::SentState;
 use transcript::Transcript;
 
-pub(crate) use advertised::AdvertisedTools;
+pub(crate) use build::cause_of;
 pub use compact::Compacted;
 pub use config::{
     Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
@@ -63,6 +62,7 @@ pub use config::{
 };
 pub use edit::{CacheState, ContextLine, EditNews, RangeSummary};
 pub use model_opener::{ModelOpener, Standby};
+pub(crate) use models::MOST_SQUEEZES;
 pub use models::SwitchError;
 pub use modes::ModeSwitch;
 pub use offered_tools::{all_tools, wanted_tools};
@@ -73,42 +73,42 @@ pub use run::{RunReport, mention_kind};
 
 /// An open conversation.
 pub struct Session {
-    config: SessionConfig,
-    services: Services,
+    pub(crate) config: SessionConfig,
+    pub(crate) services: Services,
     /// What was said and stored.
-    transcript: Transcript,
+    pub(crate) transcript: Transcript,
     /// What is known and offered.
-    prompt: PromptContext,
+    pub(crate) prompt: PromptContext,
     /// What was sent, and what of it is remembered for the next request.
-    sent: SentState,
+    pub(crate) sent: SentState,
     /// What is used up, and how far it may go.
-    meter: Meter,
-    permit: Arc<Permit>,
-    hooks: HookRunner,
-    recorded: Arc<dyn ChangeWatch>,
-    resumed: bool,
-    agents: AgentLinks,
+    pub(crate) meter: Meter,
+    pub(crate) permit: Arc<Permit>,
+    pub(crate) hooks: HookRunner,
+    pub(crate) recorded: Arc<dyn ChangeWatch>,
+    pub(crate) resumed: bool,
+    pub(crate) agents: AgentLinks,
     /// The number of the last event.
-    seq: u64,
+    pub(crate) seq: u64,
     /// Images that go with the user's next input.
-    attached: Vec<Image>,
+    pub(crate) attached: Vec<Image>,
     /// The model that writes summaries, once it was needed.
-    summariser: Option<Box<Client>>,
+    pub(crate) summariser: Option<Box<Client>>,
     /// What pictures show, as it is stored.
-    image_descriptions: ImageDescriptions,
+    pub(crate) image_descriptions: ImageDescriptions,
 }
 
 /// A session among other agents.
-struct AgentLinks {
+pub(crate) struct AgentLinks {
     /// Whether it was started by another session.
-    rank: Rank,
+    pub(crate) rank: Rank,
     /// The agents it can start, and where their events arrive.
-    roster: Option<Arc<SubagentRoster>>,
-    relayed: Relayed,
+    pub(crate) roster: Option<Arc<SubagentRoster>>,
+    pub(crate) relayed: Relayed,
     /// Those it started in the background that run no more, and of which the model has not read.
-    left: Vec<StartedAgent>,
+    pub(crate) left: Vec<StartedAgent>,
     /// Where messages of other agents arrive; none where nothing is run.
-    mailbox: Option<Mailbox>,
+    pub(crate) mailbox: Option<Mailbox>,
 }
 
 impl Session {

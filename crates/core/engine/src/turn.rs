@@ -8,7 +8,10 @@
 //! Invariant: after [`Action::End`] no further action is ever given, and no action asks for two
 //! things at once to be in flight.
 
+mod driver;
 mod limits;
+mod outcome;
+mod reply;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +21,10 @@ use haft_tool::{ToolNames, without_unknown_tools};
 use haft_types::{ContentHash, Outcome, PromptLanguage, StopReason, ToolCall, prompt};
 use serde_json::Value;
 
+pub(crate) use driver::SessionTurn;
 pub use limits::{Spent, TurnLimits};
+pub(crate) use outcome::{mark_nothing_changed, turn_result};
+pub(crate) use reply::ShownReply;
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

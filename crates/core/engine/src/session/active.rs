@@ -32,7 +32,7 @@ type Changed = BTreeMap<PathBuf, BTreeMap<PathBuf, ChangeKind>>;
 
 /// What is sent of the descriptions, and what has to be described.
 #[derive(Default)]
-pub(super) struct Active {
+pub(crate) struct Active {
     text: Option<String>,
     /// Whether the store knows the text.
     kept: bool,
@@ -41,7 +41,7 @@ pub(super) struct Active {
 
 impl Active {
     /// What was sent last of them; of a conversation that sent nothing yet, what there is.
-    pub(super) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
+    pub(crate) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
         if !config.policy.active {
             return Self::default();
         }
@@ -60,12 +60,12 @@ impl Active {
     }
 
     /// The text for the system message.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
     /// Takes over what the descriptions say now, and gives whether that is something else.
-    pub(super) fn refresh(&mut self, config: &SessionConfig) -> bool {
+    pub(crate) fn refresh(&mut self, config: &SessionConfig) -> bool {
         if !config.policy.active {
             return false;
         }
@@ -79,7 +79,7 @@ impl Active {
     }
 
     /// Notes what a call changed.
-    pub(super) fn note(&mut self, root: &Path, change: &FileChange) {
+    pub(crate) fn note(&mut self, root: &Path, change: &FileChange) {
         let Ok(inside) = change.path.strip_prefix(root) else {
             return;
         };
@@ -103,7 +103,7 @@ fn current(config: &SessionConfig) -> Option<String> {
 
 impl Session {
     /// Keeps with the conversation what is sent of them.
-    pub(super) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
         if self.config.policy.active && !self.prompt.active.kept {
             self.transcript
                 .keep_state(&SentDescriptions(self.prompt.active.text.clone()))
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// After a turn: has the folders described anew in which files changed.
-    pub(super) async fn describe_changes(&mut self, outcome: Outcome, io: &mut TurnIo<'_>) {
+    pub(crate) async fn describe_changes(&mut self, outcome: Outcome, io: &mut TurnIo<'_>) {
         let mut changed = std::mem::take(&mut self.prompt.active.changed);
         let wanted = match outcome {
             Outcome::Completed | Outcome::Waiting => true,

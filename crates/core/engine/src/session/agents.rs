@@ -24,7 +24,7 @@ impl Session {
     }
 
     /// Gives those it can start what they have from it.
-    pub(super) fn settle_roster(&self, events: UnboundedSender<Event>) {
+    pub(crate) fn settle_roster(&self, events: UnboundedSender<Event>) {
         let Some(roster) = &self.agents.roster else {
             return;
         };
@@ -54,7 +54,7 @@ impl Session {
     }
 
     /// Says what the session is at, before its calls run.
-    pub(super) fn note_for_agents(&self, replies: u32) {
+    pub(crate) fn note_for_agents(&self, replies: u32) {
         let Some(roster) = &self.agents.roster else {
             return;
         };
@@ -67,13 +67,13 @@ impl Session {
     }
 
     /// Adds what sub-agents used to what the run has used. Their money is in the budget already.
-    pub(super) fn take_relayed_usage(&mut self) {
+    pub(crate) fn take_relayed_usage(&mut self) {
         let (usage, costs) = self.agents.relayed.take_used();
         self.meter.add_relayed(usage, costs);
     }
 
     /// Takes in what other agents and the user have written since the last request.
-    pub(super) async fn take_agent_messages(
+    pub(crate) async fn take_agent_messages(
         &mut self,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Takes in what the user has written to whoever watches the turn since its last request.
-    pub(super) async fn take_watched_input(
+    pub(crate) async fn take_watched_input(
         &mut self,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
@@ -128,7 +128,7 @@ impl Session {
 
     /// Whether messages have come that no request held. A sub-agent without any takes none from now
     /// on: it is done, and whoever writes to it learns that.
-    pub(super) fn has_unread(&self) -> bool {
+    pub(crate) fn has_unread(&self) -> bool {
         let Some(mailbox) = &self.agents.mailbox else {
             return false;
         };
@@ -149,7 +149,7 @@ impl Session {
 
     /// What an interrupted call of `run_named_subagents` came to, from the conversations of its
     /// sub-agents. None for other calls.
-    pub(super) async fn interrupted_agents(
+    pub(crate) async fn interrupted_agents(
         &self,
         call: &ToolCall,
     ) -> Result<Option<Envelope>, EngineError> {
@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// How far a sub-agent came, and whether it has an answer.
-    pub(super) async fn how_far(
+    pub(crate) async fn how_far(
         &self,
         name: &str,
         id: &ConversationId,

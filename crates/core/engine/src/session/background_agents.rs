@@ -21,7 +21,7 @@ const ENDED: &str = "ended_agents";
 
 impl Session {
     /// Tells the model which agents have ended, as one message of the conversation.
-    pub(super) async fn announce_agents(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+    pub(crate) async fn announce_agents(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         for event in self.agents.relayed.rest() {
             io.relay(event);
         }
@@ -94,7 +94,7 @@ impl Session {
 
     /// Waits until one of them has ended that the model has not read of; `false` where there is
     /// none.
-    pub(super) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
+    pub(crate) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
         let Some(roster) = self.agents.roster.clone() else {
             return false;
         };
@@ -115,7 +115,7 @@ impl Session {
     }
 
     /// The turn is over: ends those that still work.
-    pub(super) async fn leave_agents(&mut self, io: &mut TurnIo<'_>) {
+    pub(crate) async fn leave_agents(&mut self, io: &mut TurnIo<'_>) {
         let Some(roster) = self.agents.roster.clone() else {
             return;
         };
@@ -130,7 +130,7 @@ impl Session {
 
 /// The agents of a stored conversation that were started in the background and of which the model
 /// has not read.
-pub(super) fn left_agents(history: &[Arc<Entry>]) -> Vec<StartedAgent> {
+pub(crate) fn left_agents(history: &[Arc<Entry>]) -> Vec<StartedAgent> {
     let mut left: Vec<StartedAgent> = Vec::new();
     for entry in history {
         let results = entry

@@ -23,19 +23,19 @@ impl Session {
     }
 
     /// Looks at the project as it is now, and gives what is wrong with its documents.
-    pub(super) fn refresh_prompt(&mut self) -> Result<Vec<String>, ContextError> {
+    pub(crate) fn refresh_prompt(&mut self) -> Result<Vec<String>, ContextError> {
         let cold = self.is_cold();
         self.prompt
             .refresh(&self.config, self.transcript.history(), cold)
     }
 
     /// Whether nothing of what was sent last can be in the provider's cache any more.
-    pub(super) fn is_cold(&self) -> bool {
+    pub(crate) fn is_cold(&self) -> bool {
         self.sent
             .is_cold(&self.config.model, self.transcript.idle())
     }
 
-    pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
+    pub(crate) fn assembly(&self) -> Result<Assembly, ContextError> {
         self.assembly_of(
             &self.sent.history_to_send(self.transcript.history()),
             self.sent.edited(),
@@ -43,7 +43,7 @@ impl Session {
     }
 
     /// What would be sent of these messages under these edits.
-    pub(super) fn assembly_of(
+    pub(crate) fn assembly_of(
         &self,
         history: &[Arc<Entry>],
         edits: &EditState,
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Keeps what this request decided, and tells how it came to be.
-    pub(super) async fn take_account(
+    pub(crate) async fn take_account(
         &mut self,
         request: &Request,
         account: Account,
@@ -142,7 +142,7 @@ impl Session {
 }
 
 /// The name of what broke the prefix, as programs and the log know it.
-pub(super) fn cause_of(account: &Account) -> Option<String> {
+pub(crate) fn cause_of(account: &Account) -> Option<String> {
     let broken = account.prefix.as_ref()?.broken.as_ref()?;
     serde_json::to_value(broken.cause)
         .ok()?

@@ -76,7 +76,7 @@ enum CompactionTrigger<'a> {
 impl Session {
     /// Archives older rounds if the next request would come too close to the window. `input` is
     /// what waits to be answered.
-    pub(super) async fn compact_if_due(
+    pub(crate) async fn compact_if_due(
         &mut self,
         input: &str,
         io: &mut TurnIo<'_>,
@@ -311,7 +311,7 @@ impl Session {
 
     /// What must survive, with what stands beside the messages: open items of the list, and
     /// whatever runs.
-    pub(super) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
+    pub(crate) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
         let masked = |text: String| self.config.safety.masker.mask(&text).into_owned();
         let items = match self.agents.rank {
             Rank::Main => self.prompt.todo().items(),
@@ -364,7 +364,7 @@ impl Session {
         }
     }
 
-    pub(super) async fn summarise(
+    pub(crate) async fn summarise(
         &mut self,
         plan: &CompactionPlan,
         wish: SummaryWish<'_>,
@@ -380,7 +380,7 @@ impl Session {
 
     /// Asks the models that write summaries, one after another while they have too much to do, and
     /// the main model last.
-    pub(super) async fn ask_summariser(
+    pub(crate) async fn ask_summariser(
         &mut self,
         request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
         limit: Duration,
@@ -439,7 +439,7 @@ impl Session {
 }
 
 /// Sends a request beside the conversation, within its limits; only retries are told of.
-pub(super) async fn ask_aside(
+pub(crate) async fn ask_aside(
     client: &mut Client,
     meter: &mut Meter,
     request: Request,
@@ -456,16 +456,16 @@ pub(super) async fn ask_aside(
 }
 
 /// A summary as a model wrote it.
-pub(super) struct Summary {
-    pub(super) reply: Reply,
+pub(crate) struct Summary {
+    pub(crate) reply: Reply,
     /// Who wrote it.
-    pub(super) by: ModelSpec,
-    pub(super) cost: Option<Cost>,
+    pub(crate) by: ModelSpec,
+    pub(crate) cost: Option<Cost>,
 }
 
 impl Summary {
     /// What it cost.
-    pub(super) fn usage_event(&self) -> EventBody {
+    pub(crate) fn usage_event(&self) -> EventBody {
         EventBody::Usage {
             model: self.by.full_name(),
             usage: self.reply.usage,
@@ -475,12 +475,12 @@ impl Summary {
     }
 
     /// Its text.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.reply.parts.iter().filter_map(text_of).collect()
     }
 
     /// Its text, if the model wrote to the end and nothing else.
-    pub(super) fn written(&self) -> Result<String, SummaryRefusal> {
+    pub(crate) fn written(&self) -> Result<String, SummaryRefusal> {
         const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
         let calls = self
             .reply

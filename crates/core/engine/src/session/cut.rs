@@ -15,9 +15,8 @@ use haft_types::{
 };
 
 use super::Session;
-use super::turn_host::ShownReply;
 use crate::spending::PaidRequest;
-use crate::turn::Nudge;
+use crate::turn::{Nudge, ShownReply};
 use crate::turn_io::TurnIo;
 
 /// How often a reply is continued.
@@ -26,7 +25,7 @@ const CONTINUATIONS: u32 = 5;
 impl Session {
     /// The reply, continued as far as needed. When that fails, what there is of it comes back with
     /// the failure.
-    pub(super) async fn continued(
+    pub(crate) async fn continued(
         &mut self,
         request: &Request,
         mut reply: Reply,

@@ -12,7 +12,7 @@ use crate::stored_state::{StoredState, ToolDescription, ToolDescriptions};
 
 /// Gives the tools of a resumed conversation the descriptions it knows them by. What comes back
 /// must be kept before the next request, if anything.
-pub(super) fn restore_descriptions(
+pub(crate) fn restore_descriptions(
     registry: &mut Registry,
     state: &mut StoredState,
 ) -> Option<ToolDescriptions> {

@@ -320,7 +320,7 @@ impl Session {
 
     /// The messages the next request is made from, with a stand-in for input that is still to be
     /// given.
-    pub(super) fn history_with_input(&self) -> Cow<'_, [Arc<Entry>]> {
+    pub(crate) fn history_with_input(&self) -> Cow<'_, [Arc<Entry>]> {
         self.sent
             .history_with_input(self.transcript.history(), self.services.counter.as_ref())
     }

@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// Tells the model that plan mode has begun or is over, if it does not know.
-    pub(super) async fn tell_mode(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn tell_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
         // Sub-agents live for one task; a call that is refused says why.
         if planning == self.prompt.plan_mode_told() || self.agents.rank == Rank::Sub {

@@ -23,7 +23,7 @@ const SMALL: &str = "small";
 
 /// Whom a session can work with.
 #[derive(Clone, Copy)]
-pub(super) enum Peers<'a> {
+pub(crate) enum Peers<'a> {
     /// Agents it can start.
     SubagentRoster(Option<&'a Arc<SubagentRoster>>),
     /// Those that run beside it, leaving out the one that waits for it.
@@ -46,7 +46,7 @@ pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
 }
 
 /// What they are called.
-pub(super) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
+pub(crate) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
     all_tools(running, language)
         .iter()
         .map(|tool| tool.spec().name.clone())
@@ -112,7 +112,7 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
 }
 
 /// What the agent the user talks to is offered.
-pub(super) fn offered(
+pub(crate) fn offered(
     config: &mut SessionConfig,
     services: &Services,
     peers: Peers<'_>,
@@ -147,7 +147,7 @@ pub(super) fn offered(
 
 /// The skills there are now: the tool to read them with and what is said of them, if the choice of
 /// tools has it.
-pub(super) fn skills_now(
+pub(crate) fn skills_now(
     config: &SessionConfig,
     running: &Arc<Running>,
 ) -> Option<(Arc<dyn Tool>, CaseDocument)> {
@@ -226,7 +226,7 @@ fn known_tools(
 }
 
 /// What a sub-agent is offered.
-pub(super) fn offered_to_sub(
+pub(crate) fn offered_to_sub(
     config: &mut SessionConfig,
     services: &Services,
     waiting: Option<&str>,

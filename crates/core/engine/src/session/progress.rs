@@ -13,7 +13,7 @@ use crate::turn_io::TurnIo;
 const ROOM: usize = 64;
 
 /// The way from the calls of a group to whoever watches.
-pub(super) struct ProgressRelay {
+pub(crate) struct ProgressRelay {
     sender: Sender<EventBody>,
     receiver: Receiver<EventBody>,
 }
@@ -37,13 +37,13 @@ impl CallProgress for RelayedProgress {
 }
 
 impl ProgressRelay {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (sender, receiver) = mpsc::channel(ROOM);
         Self { sender, receiver }
     }
 
     /// Where one call shows what it does.
-    pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
+    pub(crate) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
         Arc::new(RelayedProgress {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -53,7 +53,7 @@ impl ProgressRelay {
 
     /// Waits for a call, and tells meanwhile what it and those beside it show. Nothing of it comes
     /// after its result.
-    pub(super) async fn until<T>(
+    pub(crate) async fn until<T>(
         &mut self,
         done: impl Future<Output = T>,
         relayed: &mut Relayed,

@@ -34,7 +34,7 @@ use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
 use crate::touched::{Mentions, Touched};
 
 /// What requests are made of besides the messages.
-pub(super) struct PromptContext {
+pub(crate) struct PromptContext {
     registry: Registry,
     /// The tools as the model is offered them.
     advertised: AdvertisedTools,
@@ -52,7 +52,7 @@ pub(super) struct PromptContext {
     external: Option<ExternalShelf>,
     skills: SkillWatch,
     /// The descriptions of the project's folders.
-    pub(super) active: Active,
+    pub(crate) active: Active,
     /// The file a tool changed last.
     last_write: Option<String>,
     /// Whether the model was told that plan mode is on.
@@ -62,22 +62,22 @@ pub(super) struct PromptContext {
 }
 
 /// What is there before the project is looked at.
-pub(super) struct OfferedContext {
-    pub(super) registry: Registry,
-    pub(super) unkept_descriptions: Option<ToolDescriptions>,
-    pub(super) skills: SkillWatch,
-    pub(super) todo: Arc<StoredTodo>,
+pub(crate) struct OfferedContext {
+    pub(crate) registry: Registry,
+    pub(crate) unkept_descriptions: Option<ToolDescriptions>,
+    pub(crate) skills: SkillWatch,
+    pub(crate) todo: Arc<StoredTodo>,
     /// The files that the agent which started this one has read.
-    pub(super) starter_reads: Option<Arc<Reads>>,
-    pub(super) knowledge: Knowledge,
-    pub(super) running: Arc<Running>,
-    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(crate) starter_reads: Option<Arc<Reads>>,
+    pub(crate) knowledge: Knowledge,
+    pub(crate) running: Arc<Running>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
 }
 
 impl PromptContext {
     /// Looks at the project for the first time, with those who want to know when its documents are
     /// read.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         offered: OfferedContext,
         config: &SessionConfig,
         history: &[Arc<Entry>],
@@ -156,60 +156,60 @@ impl PromptContext {
     }
 
     /// The tools the model is offered.
-    pub(super) fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }
 
     /// The same as the model is offered them.
-    pub(super) fn tool_set(&self) -> &Arc<ToolSet> {
+    pub(crate) fn tool_set(&self) -> &Arc<ToolSet> {
         &self.advertised.tools
     }
 
     /// A tool's own name, whatever the model called it.
-    pub(super) fn own_name<'a>(&'a self, called: &'a str) -> &'a str {
+    pub(crate) fn own_name<'a>(&'a self, called: &'a str) -> &'a str {
         self.registry
             .resolve(called)
             .map_or(called, |found| &found.tool.spec().name)
     }
 
     /// Whether the model can report that it is done.
-    pub(super) fn completes(&self) -> bool {
+    pub(crate) fn completes(&self) -> bool {
         self.registry.offers(names::COMPLETE)
     }
 
-    pub(super) fn todo(&self) -> &Arc<StoredTodo> {
+    pub(crate) fn todo(&self) -> &Arc<StoredTodo> {
         &self.todo
     }
 
-    pub(super) fn reads(&self) -> &Arc<Reads> {
+    pub(crate) fn reads(&self) -> &Arc<Reads> {
         &self.reads
     }
 
-    pub(super) fn knowledge(&self) -> &Knowledge {
+    pub(crate) fn knowledge(&self) -> &Knowledge {
         &self.knowledge
     }
 
     /// The documents that are sent with every request.
-    pub(super) fn documents(&self) -> &[Document] {
+    pub(crate) fn documents(&self) -> &[Document] {
         self.documents.documents()
     }
 
     /// The same as a layer of a request.
-    pub(super) fn document_layer(&self) -> &Documents {
+    pub(crate) fn document_layer(&self) -> &Documents {
         self.documents.layer()
     }
 
     /// The whole of what is read of the project, for those who are told.
-    pub(super) fn standing_documents(&self) -> &StandingDocuments {
+    pub(crate) fn standing_documents(&self) -> &StandingDocuments {
         &self.documents
     }
 
-    pub(super) fn system(&self) -> &Arc<Entry> {
+    pub(crate) fn system(&self) -> &Arc<Entry> {
         &self.system
     }
 
     /// Renders tools and system message anew, for the model there is now.
-    pub(super) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
+    pub(crate) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
         self.advertised = AdvertisedTools::of(
@@ -223,7 +223,7 @@ impl PromptContext {
     }
 
     /// Whether the project's documents would be read anew now.
-    pub(super) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
+    pub(crate) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
         self.mentions.look(history, &config.knowledge.paths);
         let touched = Touched {
             reads: &self.reads,
@@ -234,7 +234,7 @@ impl PromptContext {
 
     /// Looks at the project's documents, and gives what is wrong with them. Descriptions of folders
     /// are taken over only where nothing is cached: `cold`.
-    pub(super) fn refresh(
+    pub(crate) fn refresh(
         &mut self,
         config: &SessionConfig,
         history: &[Arc<Entry>],
@@ -286,14 +286,14 @@ impl PromptContext {
     }
 
     /// Learns what programs of the project are for, as far as that can wait.
-    pub(super) async fn learn_programs(&mut self, late: Late, cancel: &CancellationToken) {
+    pub(crate) async fn learn_programs(&mut self, late: Late, cancel: &CancellationToken) {
         if let Some(external) = &mut self.external {
             external.learn(late, cancel).await;
         }
     }
 
     /// The reminders as they are now: afresh for every request.
-    pub(super) fn reminders(
+    pub(crate) fn reminders(
         &self,
         config: &SessionConfig,
         owner: ListOwner,
@@ -341,7 +341,7 @@ impl PromptContext {
     }
 
     /// What the model is told of the run. `agents` are those that run now, by their names.
-    pub(super) fn execution(
+    pub(crate) fn execution(
         &self,
         config: &SessionConfig,
         mode: PermissionMode,
@@ -382,12 +382,12 @@ impl PromptContext {
     }
 
     /// The role that is assembled for the system message; none when none is configured.
-    pub(super) fn role(config: &SessionConfig) -> Option<String> {
+    pub(crate) fn role(config: &SessionConfig) -> Option<String> {
         system_role(config)
     }
 
     /// What the system message is made of.
-    pub(super) fn system_input<'a>(
+    pub(crate) fn system_input<'a>(
         &'a self,
         config: &'a SessionConfig,
         role: Option<&'a str>,
@@ -396,13 +396,13 @@ impl PromptContext {
     }
 
     /// Notes what a call changed.
-    pub(super) fn note_change(&mut self, workspace: &Workspace, change: &FileChange) {
+    pub(crate) fn note_change(&mut self, workspace: &Workspace, change: &FileChange) {
         self.active.note(&workspace.root, change);
         self.last_write = Some(workspace.display(&change.path));
     }
 
     /// Keeps with the conversation how declared tools are described, where that is not yet done.
-    pub(super) async fn keep_tool_descriptions(
+    pub(crate) async fn keep_tool_descriptions(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
@@ -413,13 +413,13 @@ impl PromptContext {
     }
 
     /// Whether the model was told that plan mode is on.
-    pub(super) fn plan_mode_told(&self) -> bool {
+    pub(crate) fn plan_mode_told(&self) -> bool {
         self.plan_mode_told
     }
 
     /// Remembers what the model believes, for this process and for those that resume the
     /// conversation.
-    pub(super) async fn note_plan_mode(
+    pub(crate) async fn note_plan_mode(
         &mut self,
         planning: bool,
         transcript: &Transcript,

@@ -34,7 +34,7 @@ impl Session {
     }
 
     /// What is written again once these rounds are archived, the summary left out.
-    pub(super) fn quote_archive(&self, plan: &CompactionPlan) -> Option<Quote> {
+    pub(crate) fn quote_archive(&self, plan: &CompactionPlan) -> Option<Quote> {
         let segments = &self.sent.last()?.segments;
         let is_history = |one: &SentSegment| !matches!(one.layer, Layer::System | Layer::Documents);
         let first = segments.iter().position(is_history)?;
@@ -52,7 +52,7 @@ impl Session {
 
     /// Says first what a resumed conversation will write again because the model is another one, or
     /// because of the time.
-    pub(super) fn quote_resumption(&mut self) {
+    pub(crate) fn quote_resumption(&mut self) {
         let model = self.config.model.full_name();
         let message = match self.sent.last().map(|sent| sent.model.clone()) {
             Some(before) if before != model => self.quote_switch(&self.config.model).map(|quote| {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::SessionConfig;
 
 /// Describes the tools in the language of this configuration.
-pub(super) fn translate(registry: &mut Registry, config: &SessionConfig) {
+pub(crate) fn translate(registry: &mut Registry, config: &SessionConfig) {
     let tools: Vec<_> = registry.iter().cloned().collect();
     for tool in tools {
         registry.register(in_language(tool, config.policy.prompt_language));
@@ -25,7 +25,7 @@ pub(super) fn translate(registry: &mut Registry, config: &SessionConfig) {
 }
 
 /// The tool, described in this language where it can be.
-pub(super) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<dyn Tool> {
+pub(crate) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<dyn Tool> {
     let Some(prompt) = tool
         .prompt()
         .filter(|_| language == PromptLanguage::Chinese)
@@ -79,7 +79,7 @@ fn describe(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
 }
 
 /// A tool under another description than its own.
-pub(super) struct RedescribedTool {
+pub(crate) struct RedescribedTool {
     spec: ToolSpec,
     manual: Manual,
     reachable: Option<CaseDocument>,
@@ -87,7 +87,7 @@ pub(super) struct RedescribedTool {
 }
 
 impl RedescribedTool {
-    pub(super) fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
+    pub(crate) fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
         let spec = tool.spec().clone();
         let manual = *tool.manual();
         match tool.reachable().cloned() {

@@ -12,7 +12,7 @@ use crate::subagents::Rank;
 
 impl Session {
     /// Puts a reference in the place of a read the window already has, and notes what that saves.
-    pub(super) fn refer_to_earlier(&mut self, tool: &str, envelope: &mut Envelope) {
+    pub(crate) fn refer_to_earlier(&mut self, tool: &str, envelope: &mut Envelope) {
         let is_read = self
             .prompt
             .registry()

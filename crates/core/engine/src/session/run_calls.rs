@@ -36,7 +36,7 @@ struct Permitted {
 }
 
 impl Session {
-    pub(super) async fn run_tools(
+    pub(crate) async fn run_tools(
         &mut self,
         calls: Vec<ToolCall>,
         io: &mut TurnIo<'_>,
@@ -273,7 +273,7 @@ impl Session {
     }
 
     /// Stores the result of a call, then shows it.
-    pub(super) async fn answer(
+    pub(crate) async fn answer(
         &mut self,
         call: &ToolCall,
         output: ToolOutput,
@@ -334,14 +334,14 @@ impl Session {
 
 /// Why a call has no result of its own.
 #[derive(Clone, Copy)]
-pub(super) enum Interruption {
+pub(crate) enum Interruption {
     /// It was begun; nobody knows how far it came.
     Uncertain,
     /// It was not begun, and the user has moved on.
     NotRun,
 }
 
-pub(super) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
+pub(crate) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
     let name = &call.name;
     let text = match why {
         Interruption::Uncertain => format!(

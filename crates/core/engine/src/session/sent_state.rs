@@ -31,7 +31,7 @@ const MOST_FAILURES: u32 = 3;
 const UNSAID: &str = "[the user's next input]";
 
 /// What earlier requests leave for the next one.
-pub(super) struct SentState {
+pub(crate) struct SentState {
     /// What was made for earlier requests.
     memo: Memo,
     /// The request before.
@@ -53,7 +53,7 @@ pub(super) struct SentState {
 
 impl SentState {
     /// As it was when the conversation was left. `last` is the newest request of the log.
-    pub(super) fn restore(
+    pub(crate) fn restore(
         last: Option<Sent>,
         history: &[Arc<Entry>],
         counter: &dyn TokenCounter,
@@ -76,29 +76,29 @@ impl SentState {
     }
 
     /// The request before.
-    pub(super) fn last(&self) -> Option<&Sent> {
+    pub(crate) fn last(&self) -> Option<&Sent> {
         self.last.as_ref()
     }
 
     /// What has been left out so far because room was short.
-    pub(super) fn cleared(&self) -> Option<&Cleared> {
+    pub(crate) fn cleared(&self) -> Option<&Cleared> {
         self.cleared.as_ref()
     }
 
     /// Whether nothing of what was sent last can be in the provider's cache any more.
-    pub(super) fn is_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
+    pub(crate) fn is_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
         is_cold(model, self.last.as_ref(), idle)
     }
 
     /// Whether the newest request held this message as it is stored.
-    pub(super) fn holds_whole(&self, entry: &Entry) -> bool {
+    pub(crate) fn holds_whole(&self, entry: &Entry) -> bool {
         let id = entry.message.message_id;
         let mut sent = self.last.iter().flat_map(|sent| &sent.segments);
         sent.any(|segment| segment.message == id && segment.hash == entry.hash)
     }
 
     /// What the cache should hold, as far as the last request tells.
-    pub(super) fn expected_cache(
+    pub(crate) fn expected_cache(
         &self,
         model: &ModelSpec,
         tools: u32,
@@ -115,7 +115,7 @@ impl SentState {
     }
 
     /// What a request is built from, with what earlier ones have decided.
-    pub(super) fn remembered<'a>(
+    pub(crate) fn remembered<'a>(
         &'a self,
         edits: &'a EditState,
         snapshot: Snapshot<'a>,
@@ -132,7 +132,7 @@ impl SentState {
     }
 
     /// Keeps what this request decided.
-    pub(super) async fn keep(
+    pub(crate) async fn keep(
         &mut self,
         account: Account,
         transcript: &Transcript,
@@ -161,18 +161,18 @@ impl SentState {
     }
 
     /// People's edits.
-    pub(super) fn edits(&self) -> &Edits {
+    pub(crate) fn edits(&self) -> &Edits {
         &self.edits
     }
 
     /// What they come to.
-    pub(super) fn edited(&self) -> &EditState {
+    pub(crate) fn edited(&self) -> &EditState {
         &self.edited
     }
 
     /// Stores an edit, which applies from then on. It is added to what is stored: nobody's edit is
     /// undone by another, and what cannot be understood is not overwritten.
-    pub(super) async fn edit(
+    pub(crate) async fn edit(
         &mut self,
         edit: ContextEdit,
         store: &dyn Store,
@@ -189,7 +189,7 @@ impl SentState {
     }
 
     /// The messages the next request is made from.
-    pub(super) fn history_to_send<'a>(&self, history: &'a [Arc<Entry>]) -> Cow<'a, [Arc<Entry>]> {
+    pub(crate) fn history_to_send<'a>(&self, history: &'a [Arc<Entry>]) -> Cow<'a, [Arc<Entry>]> {
         match &self.stand_in {
             None => Cow::Borrowed(history),
             Some(stand_in) => history.iter().chain([stand_in]).cloned().collect(),
@@ -197,7 +197,7 @@ impl SentState {
     }
 
     /// The same with a text for input that is still to be given, where the model waits for it.
-    pub(super) fn history_with_input<'a>(
+    pub(crate) fn history_with_input<'a>(
         &self,
         history: &'a [Arc<Entry>],
         counter: &dyn TokenCounter,
@@ -221,13 +221,13 @@ impl SentState {
     }
 
     /// What is sent in place of a summary.
-    pub(super) fn stand_in_message(&self) -> Option<&Message> {
+    pub(crate) fn stand_in_message(&self) -> Option<&Message> {
         self.stand_in.as_ref().map(|entry| &entry.message)
     }
 
     /// Sends this in place of a summary that could not be had. It is no message of the
     /// conversation, but a run that goes on with it sends the same.
-    pub(super) async fn stand_in(
+    pub(crate) async fn stand_in(
         &mut self,
         message: Message,
         counter: &dyn TokenCounter,
@@ -242,7 +242,7 @@ impl SentState {
     }
 
     /// A summary has taken the place of what stood in for it.
-    pub(super) async fn end_stand_in(
+    pub(crate) async fn end_stand_in(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
@@ -253,7 +253,7 @@ impl SentState {
     }
 
     /// One more summary has failed or was refused.
-    pub(super) async fn note_failure(
+    pub(crate) async fn note_failure(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
@@ -262,7 +262,7 @@ impl SentState {
     }
 
     /// A summary was accepted, or the user wants another try.
-    pub(super) async fn forget_failures(
+    pub(crate) async fn forget_failures(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
@@ -282,17 +282,17 @@ impl SentState {
     }
 
     /// Whether so many summaries have failed that none is asked for any more.
-    pub(super) fn has_given_up(&self) -> bool {
+    pub(crate) fn has_given_up(&self) -> bool {
         self.failed_summaries >= MOST_FAILURES
     }
 
     /// No request may take more counted tokens from now on: the provider has refused a larger one.
-    pub(super) fn limit_tokens(&mut self, most: u64) {
+    pub(crate) fn limit_tokens(&mut self, most: u64) {
         self.most = Some(most);
     }
 
     /// Another model is asked, whose provider has refused nothing yet.
-    pub(super) fn lift_limit(&mut self) {
+    pub(crate) fn lift_limit(&mut self) {
         self.most = None;
     }
 }
@@ -313,7 +313,7 @@ fn restored_stand_in(
 }
 
 /// What was sent last before this process, from the request log.
-pub(super) async fn last_sent(
+pub(crate) async fn last_sent(
     store: &dyn Store,
     transcript: &Transcript,
     config: &SessionConfig,

@@ -24,30 +24,30 @@ use crate::turn::Reason;
 use crate::turn_io::TurnIo;
 
 /// The arguments of a call that runs.
-pub(super) struct RanCall {
+pub(crate) struct RanCall {
     /// The arguments; null if no callback wants them after the call and none changed them.
-    pub(super) arguments: Value,
+    pub(crate) arguments: Value,
     /// True if a callback changed the arguments.
-    pub(super) changed: bool,
+    pub(crate) changed: bool,
 }
 
 /// A call that no callback blocked.
-pub(super) struct HookedCall {
-    pub(super) call: Admitted,
+pub(crate) struct HookedCall {
+    pub(crate) call: Admitted,
     /// The permission that callbacks requested.
-    pub(super) opinion: Opinion,
+    pub(crate) opinion: Opinion,
     /// True if a callback changed the arguments.
-    pub(super) changed: bool,
+    pub(crate) changed: bool,
 }
 
 impl SessionConfig {
     /// Returns the runner of this session's callbacks.
-    pub(super) fn hook_runner(&self) -> HookRunner {
+    pub(crate) fn hook_runner(&self) -> HookRunner {
         self.runner_of(Callbacks::new(self.callbacks.clone()))
     }
 
     /// Returns a runner that calls nothing.
-    pub(super) fn silent_hook_runner(&self) -> HookRunner {
+    pub(crate) fn silent_hook_runner(&self) -> HookRunner {
         self.runner_of(Callbacks::default())
     }
 
@@ -59,7 +59,7 @@ impl SessionConfig {
 
 impl Session {
     /// Calls the callbacks for a tool call, before its permission is checked.
-    pub(super) async fn before_call(
+    pub(crate) async fn before_call(
         &self,
         call: Admitted,
         io: &mut TurnIo<'_>,
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// Returns the arguments of a call if they are needed after it, or null.
-    pub(super) fn kept_arguments(&self, call: &Admitted, changed: bool) -> Value {
+    pub(crate) fn kept_arguments(&self, call: &Admitted, changed: bool) -> Value {
         let wanted = changed || self.hooks.listen_to(HookPoint::PostToolCall);
         if wanted {
             call.arguments.clone()
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// Calls the callbacks after a tool call, and adds their objections to the next request.
-    pub(super) async fn after_call(
+    pub(crate) async fn after_call(
         &self,
         call: &ToolCall,
         ran: &RanCall,
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// Returns the event before a request is sent.
-    pub(super) fn request_start(&self, request: &Request) -> HookEvent {
+    pub(crate) fn request_start(&self, request: &Request) -> HookEvent {
         HookEvent::ApiRequestStart {
             model: self.config.model.full_name(),
             messages: request.segments.len(),
@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// Returns the event after a request was answered or failed.
-    pub(super) fn request_end(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
+    pub(crate) fn request_end(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
         let reply = arrived.as_ref().ok();
         HookEvent::ApiRequestEnd {
             model: self.config.model.full_name(),
@@ -179,14 +179,14 @@ impl Session {
     }
 
     /// Calls every callback that wants the event, and shows their messages to the user.
-    pub(super) async fn call_back(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
+    pub(crate) async fn call_back(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
         let outcome = self.hooks.call(event, io.cancel).await;
         self.tell_hook_notices(io);
         outcome
     }
 
     /// Shows the messages of callbacks to the user.
-    pub(super) fn tell_hook_notices(&self, io: &mut TurnIo<'_>) {
+    pub(crate) fn tell_hook_notices(&self, io: &mut TurnIo<'_>) {
         for notice in self
             .hooks
             .with_pending(|pending| std::mem::take(&mut pending.notices))
@@ -197,7 +197,7 @@ impl Session {
 
     /// Announces the start of the conversation and the prompt. Returns the reason if a callback
     /// blocks the prompt or ends the turn.
-    pub(super) async fn greet(
+    pub(crate) async fn greet(
         &self,
         input: Option<&str>,
         cancel: &CancellationToken,
@@ -239,7 +239,7 @@ impl Session {
     }
 
     /// Reads the project's documents again if they changed, with events before and after.
-    pub(super) async fn refresh_documents(
+    pub(crate) async fn refresh_documents(
         &mut self,
         io: &mut TurnIo<'_>,
     ) -> Result<Vec<String>, ContextError> {
@@ -259,7 +259,7 @@ impl Session {
     }
 
     /// Appends the texts of callbacks for the model.
-    pub(super) async fn append_context(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn append_context(&mut self) -> Result<(), EngineError> {
         let context = self
             .hooks
             .with_pending(|pending| std::mem::take(&mut pending.context));
@@ -271,7 +271,7 @@ impl Session {
     }
 
     /// Keeps the outcome of the turn for the event at the end of the session.
-    pub(super) fn note_end(&self, outcome: Outcome) {
+    pub(crate) fn note_end(&self, outcome: Outcome) {
         self.hooks
             .with_pending(|pending| pending.last = Some(outcome));
     }

@@ -13,7 +13,7 @@ use crate::turn_io::TurnIo;
 
 impl Session {
     /// What pictures show, as text to stand beside them; none for a model that sees them itself.
-    pub(super) async fn described(
+    pub(crate) async fn described(
         &mut self,
         images: &[Image],
         io: &mut TurnIo<'_>,
