@@ -9,6 +9,7 @@ use haft_agent::{Agent, SetupError};
 use haft_model::ProviderConfig;
 use haft_tool::{Access, Group, Intent, Manual, ToolDefinition};
 use haft_types::{Api, Envelope, Event};
+use tokio_util::sync::CancellationToken;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Roll {
@@ -41,6 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut session = agent.start("Roll two dice").await?;
     let task = Some("Roll two dice".to_owned());
     let mut print = |event: &Event| println!("{event:?}");
-    session.run(task, &mut print, &Default::default()).await;
+    let cancel = CancellationToken::new();
+    session.run(task, &mut print, &cancel).await;
     Ok(())
 }

@@ -8,8 +8,9 @@ use haft_context::ContextError;
 use haft_model::{Client, ModelError};
 use haft_types::{EventBody, ModelSpec, Request, Usage};
 
-use super::{EngineError, Session};
-use crate::turn_io::TurnIo;
+use super::Session;
+use crate::error::EngineError;
+use crate::turn::turn_io::TurnIo;
 
 /// Another model could not be chosen.
 #[derive(Debug, thiserror::Error)]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use haft_types::{PermissionMode, prompt};
 
-use super::{EngineError, Session};
-use crate::permit::Permit;
-use crate::subagents::Rank;
+use super::Session;
+use crate::agents::parent::Rank;
+use crate::calls::permit::Permit;
+use crate::error::EngineError;
 
 /// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as
 /// well.

@@ -10,17 +10,18 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::run_calls::{Interruption, interrupted};
-use super::{EngineError, Session};
+use super::Session;
+use super::secrets::mask_text;
+use crate::agents::parent::Rank;
+use crate::calls::run_calls::{Interruption, interrupted};
+use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
-use crate::resume::{self, Resumption};
-use crate::secrets::mask_text;
-use crate::subagents::Rank;
-use crate::turn::{
-    End, Position, Reason, SessionTurn, Turn, Unfinished, mark_nothing_changed, turn_result,
-};
-use crate::turn_io::{EventSink, TimedCancel, TurnIo};
+use crate::turn::driver::SessionTurn;
+use crate::turn::outcome::{mark_nothing_changed, turn_result};
+use crate::turn::resume::{self, Resumption};
+use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
+use crate::turn::{End, Position, Reason, Turn, Unfinished};
 
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,9 +11,11 @@ use haft_tools::{Running, TaskReport, announcement};
 use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
-use super::{EngineError, Leftovers, Session};
+use super::Session;
+use super::config::Leftovers;
+use crate::error::EngineError;
 use crate::stored_state::{EndedTasks, StoredState};
-use crate::turn_io::TurnIo;
+use crate::turn::turn_io::TurnIo;
 
 /// How many tasks one message announces.
 const MOST: usize = 64;

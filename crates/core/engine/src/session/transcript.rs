@@ -17,11 +17,12 @@ use haft_types::{
     Usage,
 };
 
-use super::{EngineError, Services, SessionConfig};
-use crate::resume::{self, Begun, Resumption};
-use crate::secrets;
+use super::config::{Services, SessionConfig};
+use super::secrets;
+use crate::error::EngineError;
 use crate::stored_state::{self, StateDocument};
 use crate::turn::Unfinished;
+use crate::turn::resume::{self, Begun, Resumption};
 
 /// What a transcript is written with.
 #[derive(Clone)]

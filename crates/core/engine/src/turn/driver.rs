@@ -12,14 +12,16 @@ use haft_store::SentRequest;
 use haft_types::{Request, ToolCall};
 
 use super::reply::ShownReply;
+use super::turn_io::TurnIo;
 use super::{Action, Conclusion, End, Input, Nudge, Objection, Position, Reason, Turn};
+use crate::agents::parent::Rank;
+use crate::budget::spending::PaidRequest;
 use crate::error::EngineError;
-use crate::external::Late;
 use crate::hooks::HookEvent;
-use crate::session::{MOST_SQUEEZES, Session, cause_of};
-use crate::spending::PaidRequest;
-use crate::subagents::Rank;
-use crate::turn_io::TurnIo;
+use crate::prompt::external::Late;
+use crate::request::assembly::cause_of;
+use crate::session::Session;
+use crate::session::models::MOST_SQUEEZES;
 
 /// A session while its turn is driven, and the request in flight.
 pub(crate) struct SessionTurn<'a> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use haft_tool::Registry;
 use haft_types::{Entry, Message, Outcome, TurnResult};
 
+use super::turn_io::TurnIo;
 use super::{End, Turn};
-use crate::meter::{Meter, millis};
-use crate::turn_io::TurnIo;
-use crate::{calls, names};
+use crate::budget::meter::{Meter, millis};
+use crate::calls::one_call;
+use crate::names;
 
 /// Marks a completed turn in whose round no call succeeded. Emits a notice only if a change was
 /// attempted: an answer to a question changes nothing either, which is no surprise to the user.
@@ -39,7 +40,7 @@ pub(crate) fn mark_nothing_changed(
     let succeeded = turn.effects.took_effect > 0 || errors.contains(&None);
     let could_change = registry
         .offered()
-        .any(|tool| calls::has_effects(tool.access()));
+        .any(|tool| one_call::has_effects(tool.access()));
     let tried = end.nothing_changed || errors.contains(&Some("unknown_tool"));
     end.nothing_changed |= end.outcome == Outcome::Completed && could_change && !succeeded;
     if end.nothing_changed && tried {

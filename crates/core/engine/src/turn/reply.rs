@@ -6,12 +6,11 @@ use haft_context::{HintFilter, MessageIds, strip_hints};
 use haft_model::{Delta, Reply};
 use haft_types::{Cost, EventBody, LlmMetadata, Message, Part, Role, ToolProtocol};
 
-use super::Replied;
+use super::turn_io::{TurnIo, call_finished};
+use super::{Replied, resume};
+use crate::budget::meter::millis;
 use crate::error::EngineError;
-use crate::meter::millis;
-use crate::resume;
 use crate::session::Session;
-use crate::turn_io::{TurnIo, call_finished};
 
 /// Maximum number of calls of one reply that are run. Well-behaved models stay below it, and each
 /// call needs a result in the next request.
