@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
-use haft_engine::{Approver, BaseLoop, Callback};
-use haft_model::{Client, ModelConfig, ProviderConfig};
-use haft_tool::{Plugin, Registry, Tool};
+use haft_engine::{Approver, Callback};
+use haft_model::{ModelConfig, ProviderConfig};
+use haft_tool::{Plugin, Tool};
 use haft_types::{Clock, IdSource, PermissionMode};
 
 use crate::agent::Agent;
@@ -18,11 +18,11 @@ use crate::config::Config;
 use crate::environment::HostEnvironment;
 use crate::error::SetupError;
 use crate::extension::Extension;
+use crate::models;
 use crate::places::Places;
 use crate::project::Project;
-use crate::{keys, models};
 
-/// Makes an [`Agent`], or a [`BaseLoop`] where there is no project.
+/// Makes an [`Agent`].
 #[must_use]
 pub struct AgentBuilder {
     environment: HostEnvironment,
@@ -184,28 +184,6 @@ impl AgentBuilder {
             limits: self.limits,
             ..Agent::new(places, self.config)
         })
-    }
-
-    /// A loop of the model and the tools alone, with this system prompt: no project, no store, no
-    /// permission, no built-in tools. Extensions, callbacks and plugins need a session and are
-    /// left out.
-    pub fn build_loop(self, system_prompt: &str) -> Result<BaseLoop, SetupError> {
-        let declared =
-            models::declared_model(&self.environment, &self.config, &model_of(&self.config)?)?;
-        let key = keys::key_of(
-            &self.environment,
-            &declared.spec.provider,
-            &declared.provider,
-        )?;
-        let client = Client::new(declared, key, self.config.retry).map_err(SetupError::Client)?;
-        let mut registry = Registry::default();
-        for tool in self.tools {
-            registry.register(tool);
-        }
-        Ok(
-            BaseLoop::new(client, registry, system_prompt, self.clock, self.ids)
-                .with_limits(self.limits),
-        )
     }
 }
 

@@ -9,6 +9,7 @@ mod command;
 mod event;
 mod output;
 mod runner;
+pub(crate) mod session_hooks;
 mod start_guard;
 #[cfg(test)]
 mod tests;
@@ -28,11 +29,11 @@ use tracing::{info, warn};
 pub use command::{CommandHook, HookHost};
 pub use event::{HookEvent, ToolName, ToolResponse};
 pub use output::parse_hook_output;
-pub(crate) use runner::{HookRunner, called_name};
+pub(crate) use runner::HookRunner;
 pub use start_guard::{StartGuard, StartRefusal, StartRequest};
 
+use crate::budget::meter::millis;
 use crate::error::Notice;
-use crate::meter::millis;
 
 /// An event and the run in which it happens.
 pub struct HookContext<'a> {

@@ -5,59 +5,51 @@
 //! offered, when history is archived, whether a call may run. This crate reads no environment,
 //! terminal or wall clock: the binary gives it values, a clock and ids.
 //!
-//! There are two layers. [`BaseLoop`] runs turns with a model and tools, keeps the conversation in
-//! memory and knows nothing of files: other kinds of agents are built on it. [`Session`] is the
-//! coding agent, with context engine, store and project.
+//! The modules follow the data: `session` opens a conversation, `turn` drives a turn in it,
+//! `prompt` and `request` make the request, `calls` runs the calls of the reply. `hooks`, `agents`
+//! and `budget` take part in every step; `ports` lets tools reach the conversation.
 //!
 //! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how
 //! it is watched), [`Callback`] (who is called on the way).
 
-mod answer;
-mod approval;
-mod base;
-mod call_check;
+mod agents;
+mod budget;
 mod calls;
-mod documents;
-mod driver;
 mod error;
-mod event_log;
-mod external;
 mod hooks;
-pub mod hub;
-mod meter;
 mod names;
-mod permit;
 mod ports;
-mod resume;
-mod secrets;
+mod prompt;
+mod request;
 mod session;
-mod spending;
-mod stamps;
 mod stored_state;
-mod strict_json;
-mod subagents;
-mod touched;
 pub mod turn;
-mod turn_io;
 
-pub use answer::{AnswerSchema, SchemaError};
-pub use approval::{Approval, ApprovalReply, Approver};
-pub use base::BaseLoop;
+pub use agents::hub;
+pub use budget::shared_budget::SharedBudget;
+pub use calls::approval::{Approval, ApprovalReply, Approver};
+pub use calls::permit::DecisionState;
 pub use error::{EditContextError, EngineError, Notice};
-pub use external::{Asking, HelpCell, ToolHelp};
 pub use hooks::{
     Callback, CommandHook, HookContext, HookEvent, HookHost, HookOutcome, StartGuard, StartRefusal,
     StartRequest, ToolName, ToolResponse, on, parse_hook_output,
 };
 pub use names::{CHANGED_NOTE, MAIN};
-pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
-pub use session::{
-    CacheState, Compacted, ContextLine, Delegation, EditNews, KnowledgeSettings, Leftovers,
-    ModeSwitch, ModelOpener, ModelServices, OpenError, ProjectRules, PromptSettings, RangeSummary,
-    Roles, RunReport, SafetySettings, Services, Session, SessionConfig, SessionFolders, Standby,
-    SwitchError, TaskSettings, ToolSettings, Which, all_tools, mention_kind, prefix_cache_of,
-    sent_of, wanted_tools,
+pub use prompt::external::{Asking, HelpCell, ToolHelp};
+pub use prompt::offered_tools::{all_tools, wanted_tools};
+pub use request::compact::Compacted;
+pub use request::edit::{CacheState, ContextLine, EditNews, RangeSummary};
+pub use request::quoted::{prefix_cache_of, sent_of};
+pub use session::Session;
+pub use session::config::{
+    Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
+    SafetySettings, Services, SessionConfig, SessionFolders, TaskSettings, ToolSettings,
 };
-pub use subagents::SharedBudget;
-pub use turn_io::EventSink;
+pub use session::model_opener::{ModelOpener, Standby};
+pub use session::models::SwitchError;
+pub use session::modes::ModeSwitch;
+pub use session::open::{OpenError, Which};
+pub use session::run::{RunReport, mention_kind};
+pub use turn::answer::{AnswerSchema, SchemaError};
+pub use turn::turn_io::EventSink;

@@ -23,5 +23,4 @@ pub(crate) use reads::Reads;
 pub(crate) use skills::{FoundSkills, SkillWatch};
 pub(crate) use todo::StoredTodo;
 pub(crate) use tokens::ModelTokens;
-pub(crate) use transcript::StoredTranscript;
 pub use useful::StoredUseful;

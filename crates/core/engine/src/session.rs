@@ -1,39 +1,19 @@
-//! A conversation that is open: loads it, runs turns in it, and keeps what is in memory equal to
-//! what is stored.
+//! An open conversation: loads it, runs turns in it, and keeps memory and store equal.
 //!
-//! It has four parts, each with data of its own and usable without a model: [`Transcript`] (what
-//! was said and stored), [`PromptContext`] (what is known and offered), [`SentState`] (what was
-//! sent and is remembered for the next request) and [`Meter`] (tokens, money, limits). The session
-//! itself only brings them together.
+//! A session has four parts, each with its own data and usable without a model: [`Transcript`]
+//! (the stored messages), [`PromptContext`] (knowledge and offered tools), [`SentState`] (sent
+//! requests, kept for the next one) and [`Meter`] (tokens, money, limits). The session itself only
+//! brings them together.
 
-mod active;
-mod advertised;
-mod agents;
-mod background_agents;
-mod build;
-mod compact;
-mod config;
-mod cut;
-mod declared;
-mod edit;
-mod model_opener;
-mod models;
-mod modes;
-mod offered_tools;
-mod open;
-mod progress;
-mod prompt_context;
-mod quoted;
-mod redescribed;
-mod repeated;
-mod run;
-mod run_calls;
-mod sent_state;
-mod session_hooks;
-mod tasks;
-mod transcript;
-mod turn_host;
-mod vision;
+pub(crate) mod config;
+pub(crate) mod model_opener;
+pub(crate) mod models;
+pub(crate) mod modes;
+pub(crate) mod open;
+pub(crate) mod run;
+pub(crate) mod secrets;
+pub(crate) mod tasks;
+pub(crate) mod transcript;
 
 use std::sync::Arc;
 
@@ -43,91 +23,76 @@ use haft_store::Conversation;
 use haft_tool::{ChangeWatch, StartedAgent};
 use haft_types::{Entry, Image, ModelSpec};
 
-use crate::error::{EditContextError, EngineError, Notice};
+use crate::agents::hub::Mailbox;
+use crate::agents::parent::Rank;
+use crate::agents::relay::Relayed;
+use crate::agents::roster::SubagentRoster;
+use crate::budget::meter::Meter;
+use crate::calls::permit::Permit;
 use crate::hooks::HookRunner;
-use crate::hub::Mailbox;
-use crate::meter::Meter;
-use crate::permit::Permit;
+use crate::prompt::prompt_context::PromptContext;
+use crate::request::sent_state::SentState;
 use crate::stored_state::ImageDescriptions;
-use crate::subagents::{Rank, Relayed, SubagentRoster};
-
-use prompt_context::PromptContext;
-use sent_state::SentState;
+use config::{Services, SessionConfig};
 use transcript::Transcript;
-
-pub(crate) use advertised::AdvertisedTools;
-pub use compact::Compacted;
-pub use config::{
-    Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
-    SafetySettings, Services, SessionConfig, SessionFolders, TaskSettings, ToolSettings,
-};
-pub use edit::{CacheState, ContextLine, EditNews, RangeSummary};
-pub use model_opener::{ModelOpener, Standby};
-pub use models::SwitchError;
-pub use modes::ModeSwitch;
-pub use offered_tools::{all_tools, wanted_tools};
-pub(crate) use open::title_of;
-pub use open::{OpenError, Which};
-pub use quoted::{prefix_cache_of, sent_of};
-pub use run::{RunReport, mention_kind};
 
 /// An open conversation.
 pub struct Session {
-    config: SessionConfig,
-    services: Services,
-    /// What was said and stored.
-    transcript: Transcript,
-    /// What is known and offered.
-    prompt: PromptContext,
-    /// What was sent, and what of it is remembered for the next request.
-    sent: SentState,
-    /// What is used up, and how far it may go.
-    meter: Meter,
-    permit: Arc<Permit>,
-    hooks: HookRunner,
-    recorded: Arc<dyn ChangeWatch>,
-    resumed: bool,
-    agents: AgentLinks,
+    pub(crate) config: SessionConfig,
+    pub(crate) services: Services,
+    /// The stored messages.
+    pub(crate) transcript: Transcript,
+    /// Knowledge and offered tools.
+    pub(crate) prompt: PromptContext,
+    /// The requests that were sent, as far as the next one needs them.
+    pub(crate) sent: SentState,
+    /// The tokens, money and time used, and their limits.
+    pub(crate) meter: Meter,
+    pub(crate) permit: Arc<Permit>,
+    pub(crate) hooks: HookRunner,
+    pub(crate) recorded: Arc<dyn ChangeWatch>,
+    pub(crate) resumed: bool,
+    pub(crate) agents: AgentLinks,
     /// The number of the last event.
-    seq: u64,
-    /// Images that go with the user's next input.
-    attached: Vec<Image>,
-    /// The model that writes summaries, once it was needed.
-    summariser: Option<Box<Client>>,
-    /// What pictures show, as it is stored.
-    image_descriptions: ImageDescriptions,
+    pub(crate) seq: u64,
+    /// Images to send with the user's next input.
+    pub(crate) attached: Vec<Image>,
+    /// The model that writes summaries; opened when it is first needed.
+    pub(crate) summariser: Option<Box<Client>>,
+    /// Stored descriptions of images.
+    pub(crate) image_descriptions: ImageDescriptions,
 }
 
-/// A session among other agents.
-struct AgentLinks {
-    /// Whether it was started by another session.
-    rank: Rank,
-    /// The agents it can start, and where their events arrive.
-    roster: Option<Arc<SubagentRoster>>,
-    relayed: Relayed,
-    /// Those it started in the background that run no more, and of which the model has not read.
-    left: Vec<StartedAgent>,
-    /// Where messages of other agents arrive; none where nothing is run.
-    mailbox: Option<Mailbox>,
+/// The links of a session to other agents.
+pub(crate) struct AgentLinks {
+    /// Tells a main session from a sub-agent's.
+    pub(crate) rank: Rank,
+    /// The agents that the session can start.
+    pub(crate) roster: Option<Arc<SubagentRoster>>,
+    pub(crate) relayed: Relayed,
+    /// Background agents that have ended and were not announced to the model.
+    pub(crate) left: Vec<StartedAgent>,
+    /// Receives messages of other agents; `None` if the session only looks at a conversation.
+    pub(crate) mailbox: Option<Mailbox>,
 }
 
 impl Session {
-    /// The conversation this session works on.
+    /// Returns the conversation of this session.
     pub fn conversation(&self) -> &Conversation {
         self.transcript.conversation()
     }
 
-    /// The model it asks.
+    /// Returns the model that the session asks.
     pub fn model(&self) -> &ModelSpec {
         &self.config.model
     }
 
-    /// Every message, in order.
+    /// Returns all messages in order.
     pub fn history(&self) -> &[Arc<Entry>] {
         self.transcript.history()
     }
 
-    /// The documents that are sent with every request: heading or path, text, and tokens.
+    /// Returns the documents that every request holds: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.counter;
         let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
@@ -137,19 +102,19 @@ impl Session {
             .map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
-    /// The paths the system message names as the focus of the task.
+    /// Returns the paths that the system message names as the focus of the task.
     pub fn focus_files(&self) -> &[String] {
         &self.config.prompt.focus_files
     }
 
-    /// Names other paths from the next request on. They stand in the system message, which is sent
-    /// anew.
+    /// Replaces the focus paths from the next request on. This changes the system message and so
+    /// breaks the cached prefix.
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.prompt.focus_files = paths;
         self.prompt.render(&self.config)
     }
 
-    /// The names of the tools the model is offered, in order.
+    /// Returns the names of the offered tools in order.
     pub fn offered_tools(&self) -> Vec<String> {
         self.prompt
             .registry()

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Notice;
-use crate::secrets;
+use crate::session::secrets;
 
 /// A document that is kept under one key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {

@@ -8,9 +8,15 @@
 //! Invariant: after [`Action::End`] no further action is ever given, and no action asks for two
 //! things at once to be in flight.
 
-mod limits;
+pub(crate) mod answer;
+pub(crate) mod driver;
+pub(crate) mod event_log;
+pub(crate) mod outcome;
+pub(crate) mod reply;
+pub(crate) mod resume;
 #[cfg(test)]
 mod tests;
+pub(crate) mod turn_io;
 
 use std::collections::HashMap;
 
@@ -18,7 +24,7 @@ use haft_tool::{ToolNames, without_unknown_tools};
 use haft_types::{ContentHash, Outcome, PromptLanguage, StopReason, ToolCall, prompt};
 use serde_json::Value;
 
-pub use limits::{Spent, TurnLimits};
+pub use crate::budget::limits::{Spent, TurnLimits};
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +217,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    fn new(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
             message: message.into(),

@@ -3,7 +3,7 @@
 mod foreign_flags;
 mod lone_word;
 pub(crate) mod options;
-mod reference;
+pub(crate) mod reference;
 
 use std::ffi::OsString;
 

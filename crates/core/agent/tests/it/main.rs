@@ -17,6 +17,7 @@ mod extensions;
 use haft_testkit::{Reply, Script, ScriptedServer, SeenRole};
 use haft_types::{Api, Event, EventBody, Outcome};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 async fn server(replies: impl IntoIterator<Item = Reply>) -> ScriptedServer {
     ScriptedServer::start(Script::turns(replies).unwrap())
@@ -63,25 +64,53 @@ async fn a_coding_agent_in_thirty_lines() {
 }
 
 #[tokio::test]
-async fn an_agent_with_its_own_tool_and_no_file_system() {
+async fn an_agent_with_its_own_tool_and_none_for_files() {
     let server = server([
         Reply::call("roll", json!({"dice": 2})),
         Reply::text("Eight."),
     ])
     .await;
-    let result = own_tool::ask(&server.base_url(Api::Anthropic), "Roll two dice")
-        .await
-        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let agent = own_tool::croupier(&server.base_url(Api::Anthropic), folder.path()).unwrap();
+    let mut session = agent.start("Roll two dice").await.unwrap();
+    let expected_events = [
+        "conversation",
+        "tool_call",
+        "usage",
+        "tool_result",
+        "text",
+        "usage",
+        "result",
+    ];
+    let mut events = Vec::new();
+    let mut note = |event: &Event| {
+        let event = serde_json::to_value(event).unwrap();
+        let kind = event["type"].as_str().unwrap().to_owned();
+        if expected_events.contains(&kind.as_str()) {
+            events.push(kind);
+        }
+    };
+    let task = Some("Roll two dice".to_owned());
+    let report = session
+        .run(task, &mut note, &CancellationToken::new())
+        .await;
+    let result = report.result;
     assert_eq!(
-        (result.outcome, result.text.as_str()),
-        (Outcome::Completed, "Eight.")
+        (result.outcome, result.text.as_str(), result.turns),
+        (Outcome::Completed, "Eight.", 2)
     );
+    assert!(server.refusals().is_empty());
+
     let requests: Vec<_> = server
         .generations()
         .iter()
         .map(|request| request.seen().unwrap())
         .collect();
-    assert_eq!(requests[0].system, "You are a croupier.");
+    assert!(
+        requests[0].system.contains("You are a croupier."),
+        "{}",
+        requests[0].system
+    );
     assert_eq!(
         requests[0]
             .tools
@@ -90,8 +119,14 @@ async fn an_agent_with_its_own_tool_and_no_file_system() {
             .collect::<Vec<_>>(),
         ["roll"]
     );
+    assert!(
+        requests[1].messages.starts_with(&requests[0].messages),
+        "requests only append"
+    );
     assert_eq!(requests[1].messages.last().unwrap().role, SeenRole::Tool);
     assert!(requests[1].last_contains("2 dice show 8 in all."));
+    events.dedup();
+    assert_eq!(events, expected_events);
 }
 
 #[tokio::test]

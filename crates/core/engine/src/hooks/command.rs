@@ -1,8 +1,8 @@
 //! A hook: a command that reads JSON and answers by its exit code and output.
 //!
-//! It runs in the sandbox that commands run in, unless its user says otherwise. Invariant: it gets
-//! no key, no process it starts outlives it, and however much it prints and however long it takes,
-//! haft goes on.
+//! A hook runs in the sandbox of commands unless its configuration turns the sandbox off.
+//! Invariant: a hook gets no key, no process it starts outlives it, and haft continues however much
+//! the hook prints and however long it takes.
 
 use std::sync::Arc;
 
@@ -17,17 +17,18 @@ use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint, PermissionMode};
 use serde_json::{Value, json};
 
-use super::{
-    Callback, HookContext, HookEvent, HookOutcome, StartGuard, StartRefusal, StartRequest, output,
-};
+use super::event::HookEvent;
+use super::start_guard::{StartGuard, StartRefusal, StartRequest};
+use super::{Callback, HookContext, HookOutcome, output};
 
-/// How much of an output is kept.
+/// The part of a hook's output that is kept.
 const OUTPUT: CutLimits = CutLimits {
     lines: 20_000,
     bytes: 256 * 1024,
 };
 
-/// Where a person can be asked about a hook: in a turn, while nothing else is asked.
+/// The points at which the user can be asked about a hook: in a turn, while no other question is
+/// open.
 const ASKING: [HookPoint; 9] = [
     HookPoint::ConversationStart,
     HookPoint::UserPromptSubmit,
@@ -46,25 +47,26 @@ pub struct CommandHook {
     host: Arc<HookHost>,
 }
 
-/// What the hooks of a session are run with.
+/// The services that a session's hooks run with.
 pub struct HookHost {
-    /// Starts and ends them.
+    /// Starts and ends the commands.
     pub supervisor: Arc<Supervisor>,
-    /// What they are given of the environment.
+    /// The environment variables of the commands.
     pub environment: Arc<Vec<(String, String)>>,
-    /// What holds commands in.
+    /// The sandbox that hooks run in.
     pub sandbox: Sandbox,
-    /// Whether they may start where it cannot hold them, or their files changed.
+    /// Decides whether a hook may start if the sandbox can't confine it or its files changed.
     pub guard: Arc<StartGuard>,
 }
 
 impl CommandHook {
-    /// Runs the command of this hook.
+    /// Creates the callback that runs a hook's command.
     pub fn new(hook: Hook, host: Arc<HookHost>) -> Self {
         Self { hook, host }
     }
 
-    /// What holds it in at this moment, if it may run at all.
+    /// Returns the confinement for a run of the hook now, or `None` if it runs unconfined. Fails if
+    /// the hook may not start.
     async fn confined(
         &self,
         context: &HookContext<'_>,
@@ -116,7 +118,7 @@ impl CommandHook {
         }
     }
 
-    /// What is heeded of what it asks for.
+    /// Restricts a hook's outcome to the requests that the hook may make.
     fn heeded(&self, mut outcome: HookOutcome) -> HookOutcome {
         match self.hook.level {
             // Files of a project can only tighten what may happen.
@@ -154,7 +156,7 @@ impl Callback for CommandHook {
     async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
         let confined = match self.confined(context).await {
             Ok(confined) => confined,
-            // It is said once.
+            // A refusal is reported only the first time.
             Err(StartRefusal { again: true, .. }) => return Ok(HookOutcome::default()),
             Err(StartRefusal { reason, .. }) => {
                 let hint = match self.hook.level {
@@ -241,7 +243,7 @@ fn whole(output: &CapturedOutput) -> Result<String, String> {
     Ok(output.text(OUTPUT).text)
 }
 
-/// What the hook reads.
+/// Returns the JSON that the hook reads from its standard input.
 fn told(context: &HookContext<'_>, words: HookDialect) -> Value {
     let event = context.event;
     let mut told = json!({

@@ -15,11 +15,12 @@ use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::{Callbacks, HookContext, HookEvent, HookOutcome, ToolName};
-use crate::approval::{Approval, ApprovalReply, Approver};
-use crate::documents::StandingDocuments;
+use super::event::{HookEvent, ToolName};
+use super::{Callbacks, HookContext, HookOutcome};
+use crate::calls::approval::{Approval, ApprovalReply, Approver};
+use crate::calls::permit::DecisionState;
 use crate::error::Notice;
-use crate::permit::DecisionState;
+use crate::prompt::documents::StandingDocuments;
 use crate::turn::Reason;
 
 /// The callbacks of a session, and their requests that the session has not carried out yet.

@@ -1,7 +1,8 @@
-//! Whether haft may start a program of its own accord: a hook, or a server.
+//! Decides whether haft may start a program without a tool call: a hook or a server.
 //!
-//! Invariant: nothing of a project starts unasked whose files are not those that were trusted, nor
-//! anything that no sandbox holds; where nobody can be asked, it does not start.
+//! Invariant: a program of the project whose files changed since the project was trusted, and a
+//! program that no sandbox confines, start only if the user approves. If nobody can be asked, they
+//! don't start.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,50 +13,50 @@ use haft_types::{ContentHash, SandboxLayer};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::approval::{Approval, ApprovalReply, Approver};
+use crate::calls::approval::{Approval, ApprovalReply, Approver};
+use crate::calls::permit::DecisionState;
 use crate::names;
-use crate::permit::DecisionState;
 
-/// Decides on what starts without a call, for one session.
+/// Decides for one session which programs may start without a tool call.
 pub struct StartGuard {
     approver: Option<Arc<dyn Approver>>,
     shared: Arc<DecisionState>,
-    /// The files of the project that may run, as they were when it was trusted.
+    /// The hashes of the project's runnable files when the project was trusted.
     trusted: BTreeMap<String, ContentHash>,
-    /// What was decided, by what was asked.
+    /// The decisions so far, by request.
     settled: Mutex<HashMap<String, bool>>,
 }
 
-/// What would start.
+/// A program that is about to start.
 pub struct StartRequest<'a> {
-    /// What asks for it: `hook`, or a server by its name.
+    /// The requester: `hook`, or the name of a server.
     pub name: &'a str,
-    /// What would run: a line for a shell, or a program and its arguments.
+    /// The command: a shell command line, or a program and its arguments.
     pub lines: Vec<String>,
-    /// Whose it is.
+    /// The level of the configuration that names the program.
     pub level: Level,
     /// The project's root.
     pub root: &'a Path,
-    /// Where it would run.
+    /// The working directory of the program.
     pub cwd: &'a Path,
-    /// What would hold it in.
+    /// The sandbox layer that would confine the program.
     pub layer: SandboxLayer,
-    /// Whether somebody can be asked at this moment.
+    /// True if the user can be asked now.
     pub can_ask: bool,
 }
 
-/// It may not start.
+/// The refusal to start a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartRefusal {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether the same was refused before.
+    /// True if the guard refused an equal request before.
     pub again: bool,
 }
 
 impl StartGuard {
-    /// Asks this person, when it is its turn; `trusted` are the files that were there when the
-    /// project was trusted.
+    /// Creates a guard that asks `approver`. `trusted` are the hashes of the project's files when
+    /// the project was trusted.
     pub fn new(
         approver: Option<Arc<dyn Approver>>,
         shared: Arc<DecisionState>,
@@ -69,7 +70,7 @@ impl StartGuard {
         }
     }
 
-    /// Whether it may start. Somebody is asked where that is needed, once for the same files.
+    /// Checks whether a program may start. The user is asked if needed, once for equal files.
     pub async fn check(&self, request: &StartRequest<'_>) -> Result<(), StartRefusal> {
         let Some((reason, state)) = self.doubt(request) else {
             return Ok(());
@@ -90,7 +91,7 @@ impl StartGuard {
             (Some(true), _) => Ok(()),
             (Some(false), _) => refused(true),
             (None, None) => {
-                // Somebody who can be asked later still is.
+                // The user is asked if a later request allows it.
                 let again = settled.insert(format!("{key} told"), false).is_some();
                 refused(again)
             }
@@ -116,7 +117,8 @@ impl StartGuard {
         }
     }
 
-    /// Why it cannot just start, and a text that changes with what is wrong.
+    /// Returns the reason why the program can't start unasked, and a text that identifies the state
+    /// of its files; `None` if it can.
     fn doubt(&self, request: &StartRequest<'_>) -> Option<(String, String)> {
         let of_project = match request.level {
             Level::Project => true,

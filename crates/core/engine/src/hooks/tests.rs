@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::event::{ToolName, ToolResponse};
 use super::*;
-use crate::approval::{Approval, ApprovalReply, Approver};
-use crate::permit::DecisionState;
+use crate::calls::approval::{Approval, ApprovalReply, Approver};
+use crate::calls::permit::DecisionState;
 
 fn call(input: Value) -> HookEvent {
     HookEvent::PreToolCall {
@@ -24,7 +24,7 @@ fn call(input: Value) -> HookEvent {
     }
 }
 
-/// Calls them with this moment, in a folder that is there.
+/// Calls the callbacks with `event`, in an existing folder.
 async fn called(
     callbacks: Vec<Arc<dyn Callback>>,
     event: &HookEvent,
@@ -42,7 +42,7 @@ async fn called(
     Callbacks::new(callbacks).call(&context).await
 }
 
-/// The hooks of this configuration, as the user's own.
+/// Returns the hooks of a user's configuration.
 fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
     let config: HooksConfig = toml::from_str(config).unwrap();
     let paths = KnowledgePaths {
@@ -68,9 +68,9 @@ fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
         .collect()
 }
 
-/// One hook of the user's at this point.
+/// Returns one user hook for `point`.
 fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
-    // Only what never ends by itself is to run out of time.
+    // Only commands that never end by themselves should time out.
     let timeout = if line.contains("sleep") { 2 } else { 60 };
     commands(&format!(
         "[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout}, sandbox = false }}]\n"
@@ -387,7 +387,7 @@ async fn a_cancelled_run_does_not_wait() {
         mode: PermissionMode::Ask,
         cancel: &cancel,
     };
-    // One that were started would leave a trace.
+    // A command that was started would create the file.
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("started");
     let hooks = Callbacks::new(command(
@@ -398,7 +398,7 @@ async fn a_cancelled_run_does_not_wait() {
     assert!(!trace.exists());
 }
 
-/// Says yes as often as it is asked, and counts.
+/// Approves every request and records its reason.
 struct Agreeing(Mutex<Vec<String>>);
 
 #[async_trait]

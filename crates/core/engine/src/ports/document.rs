@@ -12,7 +12,7 @@ use haft_tool::PortError;
 use haft_types::ConversationId;
 use serde_json::Value;
 
-use crate::secrets;
+use crate::session::secrets;
 use crate::stored_state::{StateDocument, StoredState};
 
 /// To whom a document belongs.

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use haft_store::{Store, StoreError};
 use haft_types::{Clock, ConversationId, TokenCounter};
 
-use super::{Children, StoredMarks, StoredNotes, StoredTranscript, StoredUseful};
-use crate::session::SessionConfig;
+use super::children::Children;
+use super::marks::StoredMarks;
+use super::notes::StoredNotes;
+use super::transcript::StoredTranscript;
+use super::useful::StoredUseful;
+use crate::session::config::SessionConfig;
 use crate::stored_state::StoredState;
 
 /// The ports of one session that the reminders and tools share.

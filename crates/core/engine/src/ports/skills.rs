@@ -5,7 +5,7 @@ use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
 use haft_text::Masker;
 use haft_tool::{CaseDocument, OpenedSkill, SkillShelf};
 
-use crate::stamps::Stamps;
+use crate::prompt::stamps::Stamps;
 
 /// So many files of a skill are named.
 const MOST_FILES: usize = 100;

@@ -18,15 +18,15 @@ use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
 use super::model_opener::{ModelOpener, Standby};
-use crate::answer::AnswerSchema;
-use crate::approval::Approver;
+use crate::agents::hub::Hub;
+use crate::budget::limits::TurnLimits;
+use crate::budget::shared_budget::SharedBudget;
+use crate::calls::approval::Approver;
+use crate::calls::permit::DecisionState;
 use crate::error::Notice;
-use crate::external::ToolHelp;
 use crate::hooks::Callback;
-use crate::hub::Hub;
-use crate::permit::DecisionState;
-use crate::subagents::SharedBudget;
-use crate::turn::TurnLimits;
+use crate::prompt::external::ToolHelp;
+use crate::turn::answer::AnswerSchema;
 
 /// What a session works with.
 pub struct Services {

@@ -68,12 +68,12 @@ impl Standby {
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Its name, and the client, or why there is none.
-    pub(super) fn open(self) -> (String, Result<Client, String>) {
+    pub(crate) fn open(self) -> (String, Result<Client, String>) {
         (self.name, (self.open)())
     }
 }

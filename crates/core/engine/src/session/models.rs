@@ -8,8 +8,9 @@ use haft_context::ContextError;
 use haft_model::{Client, ModelError};
 use haft_types::{EventBody, ModelSpec, Request, Usage};
 
-use super::{EngineError, Session};
-use crate::turn_io::TurnIo;
+use super::Session;
+use crate::error::EngineError;
+use crate::turn::turn_io::TurnIo;
 
 /// Another model could not be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -28,11 +29,11 @@ pub enum SwitchError {
 }
 
 /// How often a request that the provider refuses as too long is made shorter.
-pub(super) const MOST_SQUEEZES: u32 = 4;
+pub(crate) const MOST_SQUEEZES: u32 = 4;
 
 impl Session {
     /// Takes over what earlier runs of the conversation have learned of the model.
-    pub(super) fn remember_factor(&mut self) {
+    pub(crate) fn remember_factor(&mut self) {
         if let Some(factor) = self.meter.factor(&self.config.model.full_name()) {
             self.config.model.tokenizer_factor = factor;
             self.services.models.client.set_tokenizer_factor(factor);
@@ -40,7 +41,7 @@ impl Session {
     }
 
     /// Learns from a reply how many tokens of the model a counted one is.
-    pub(super) async fn learn_factor(
+    pub(crate) async fn learn_factor(
         &mut self,
         counted: u64,
         usage: Usage,
@@ -89,7 +90,7 @@ impl Session {
 
     /// Makes requests shorter than the one the provider has refused as too long: its window is
     /// smaller than was declared, or its tokens are. `step` counts from 1.
-    pub(super) fn squeeze(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
+    pub(crate) fn squeeze(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
         let counted = refused.tokens();
         let most = counted * 3 / 4;
         self.sent.limit_tokens(most);
@@ -115,7 +116,7 @@ impl Session {
     }
 
     /// Goes over to the next model of the chain that can be used. `false` when there is none.
-    pub(super) fn switch_model(
+    pub(crate) fn switch_model(
         &mut self,
         error: &ModelError,
         io: &mut TurnIo<'_>,

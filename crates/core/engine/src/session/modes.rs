@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use haft_types::{PermissionMode, prompt};
 
-use super::{EngineError, Session};
-use crate::permit::Permit;
-use crate::subagents::Rank;
+use super::Session;
+use crate::agents::parent::Rank;
+use crate::calls::permit::Permit;
+use crate::error::EngineError;
 
 /// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as
 /// well.
@@ -37,7 +38,7 @@ impl Session {
     }
 
     /// Tells the model that plan mode has begun or is over, if it does not know.
-    pub(super) async fn tell_mode(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn tell_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
         // Sub-agents live for one task; a call that is refused says why.
         if planning == self.prompt.plan_mode_told() || self.agents.rank == Rank::Sub {

@@ -9,22 +9,24 @@ use haft_tool::{Registry, UnknownChoice};
 use haft_types::{ConversationId, Message, Metadata};
 use tokio_util::sync::CancellationToken;
 
-use super::background_agents::left_agents;
-use super::declared::restore_descriptions;
-use super::offered_tools::{Peers, offered, offered_to_sub};
-use super::prompt_context::{OfferedContext, PromptContext};
-use super::redescribed::translate;
-use super::sent_state::{SentState, last_sent};
+use super::config::{Services, SessionConfig};
 use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
-use super::{AgentLinks, Services, Session, SessionConfig, tasks};
-use crate::hooks::HookEvent;
-use crate::hooks::HookRunner;
-use crate::hub::Mailbox;
-use crate::meter::Meter;
-use crate::permit::Permit;
+use super::{AgentLinks, Session, tasks};
+use crate::agents::announced::left_agents;
+use crate::agents::hub::Mailbox;
+use crate::agents::parent::{ParentLink, Rank};
+use crate::agents::relay::Relayed;
+use crate::agents::roster::SubagentRoster;
+use crate::budget::meter::Meter;
+use crate::calls::permit::Permit;
+use crate::hooks::{HookEvent, HookRunner};
 use crate::ports::{Knowledge, KnowledgeServices, SkillWatch, StoredTodo};
+use crate::prompt::declared::restore_descriptions;
+use crate::prompt::offered_tools::{Peers, offered, offered_to_sub};
+use crate::prompt::prompt_context::{OfferedContext, PromptContext};
+use crate::prompt::redescribed::translate;
+use crate::request::sent_state::{SentState, last_sent};
 use crate::stored_state::StoredState;
-use crate::subagents::{ParentLink, Rank, Relayed, SubagentRoster};
 
 /// Which conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,17 +10,18 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::run_calls::{Interruption, interrupted};
-use super::turn_host::SessionTurn;
-use super::{EngineError, Session};
-use crate::driver::{drive, mark_nothing_changed, turn_result};
+use super::Session;
+use super::secrets::mask_text;
+use crate::agents::parent::Rank;
+use crate::calls::run_calls::{Interruption, interrupted};
+use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
-use crate::resume::{self, Resumption};
-use crate::secrets::mask_text;
-use crate::subagents::Rank;
+use crate::turn::driver::SessionTurn;
+use crate::turn::outcome::{mark_nothing_changed, turn_result};
+use crate::turn::resume::{self, Resumption};
+use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
 use crate::turn::{End, Position, Reason, Turn, Unfinished};
-use crate::turn_io::{EventSink, TimedCancel, TurnIo};
 
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +62,7 @@ impl Session {
     }
 
     /// How one turn of this session is watched and stopped.
-    pub(super) fn turn_io<'a>(
+    pub(crate) fn turn_io<'a>(
         &self,
         sink: &'a mut dyn EventSink,
         cancel: &'a CancellationToken,
@@ -87,9 +88,9 @@ impl Session {
         if !stored {
             self.announce(io);
         }
-        let mut host = SessionTurn::new(self);
-        let end = drive(&mut host, turn, position?, io).await?;
-        Ok((end, host.never_valid))
+        let mut driven = SessionTurn::new(self);
+        let end = driven.drive(turn, position?, io).await?;
+        Ok((end, driven.never_valid))
     }
 
     fn announce(&mut self, io: &mut TurnIo<'_>) {
@@ -179,7 +180,7 @@ impl Session {
     }
 
     /// The user's input with what is said of the files they mention.
-    pub(super) fn treated(&self, text: &str) -> String {
+    pub(crate) fn treated(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
         let tools = self.prompt.registry().told();
         let reading = MentionTools {
@@ -234,7 +235,7 @@ impl Session {
     }
 
     /// What a reply without calls would leave to be done.
-    pub(super) async fn unfinished(&self) -> Option<Unfinished> {
+    pub(crate) async fn unfinished(&self) -> Option<Unfinished> {
         let completes = self.prompt.completes();
         if self.pursues_goal() {
             Some(Unfinished::Goal)

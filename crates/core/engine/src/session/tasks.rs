@@ -11,9 +11,11 @@ use haft_tools::{Running, TaskReport, announcement};
 use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
-use super::{EngineError, Leftovers, Session};
+use super::Session;
+use super::config::Leftovers;
+use crate::error::EngineError;
 use crate::stored_state::{EndedTasks, StoredState};
-use crate::turn_io::TurnIo;
+use crate::turn::turn_io::TurnIo;
 
 /// How many tasks one message announces.
 const MOST: usize = 64;
@@ -22,7 +24,7 @@ const ANNOUNCED: &str = "background_tasks";
 
 impl Session {
     /// Tells the model which tasks have ended, as one message of the conversation.
-    pub(super) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+    pub(crate) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         self.tell_tasks(io);
         let ended = self.services.running.take_ended(MOST);
         if ended.is_empty() {
@@ -60,7 +62,7 @@ impl Session {
     }
 
     /// Tells whoever watches which tasks were started and have ended.
-    pub(super) fn tell_tasks(&self, io: &mut TurnIo<'_>) {
+    pub(crate) fn tell_tasks(&self, io: &mut TurnIo<'_>) {
         for report in self.services.running.changes() {
             io.emit(event(report));
         }
@@ -68,7 +70,7 @@ impl Session {
 
     /// The turn is over: ends what is left running, where nobody will look after it, and writes
     /// down what became of it.
-    pub(super) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
+    pub(crate) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
         self.tell_tasks(io);
         match self.config.task.leftovers {
             Leftovers::Keep => return,
@@ -86,7 +88,7 @@ impl Session {
 }
 
 /// Takes from the history of a resumed conversation what became of its tasks.
-pub(super) fn remember(running: &Running, history: &[Arc<Entry>], state: &mut StoredState) {
+pub(crate) fn remember(running: &Running, history: &[Arc<Entry>], state: &mut StoredState) {
     for entry in history {
         for result in entry.message.tool_results() {
             running.remember(&result.name, &result.envelope);

@@ -17,24 +17,25 @@ use haft_types::{
     Usage,
 };
 
-use super::{EngineError, Services, SessionConfig};
-use crate::resume::{self, Begun, Resumption};
-use crate::secrets;
+use super::config::{Services, SessionConfig};
+use super::secrets;
+use crate::error::EngineError;
 use crate::stored_state::{self, StateDocument};
 use crate::turn::Unfinished;
+use crate::turn::resume::{self, Begun, Resumption};
 
 /// What a transcript is written with.
 #[derive(Clone)]
-pub(super) struct TranscriptServices {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) counter: Arc<dyn TokenCounter>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) ids: Arc<dyn IdSource>,
-    pub(super) masker: Masker,
+pub(crate) struct TranscriptServices {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) masker: Masker,
 }
 
 impl TranscriptServices {
-    pub(super) fn of(services: &Services, config: &SessionConfig) -> Self {
+    pub(crate) fn of(services: &Services, config: &SessionConfig) -> Self {
         Self {
             store: Arc::clone(&services.store),
             counter: Arc::clone(&services.counter),
@@ -46,24 +47,24 @@ impl TranscriptServices {
 }
 
 /// A conversation that was found or made, before anything else is known of it.
-pub(super) struct FoundConversation {
-    pub(super) conversation: Conversation,
+pub(crate) struct FoundConversation {
+    pub(crate) conversation: Conversation,
     /// Whether the store knows it.
-    pub(super) resumed: bool,
-    pub(super) messages: Vec<Message>,
+    pub(crate) resumed: bool,
+    pub(crate) messages: Vec<Message>,
     /// Held while the session has it open: nobody else writes to it.
-    pub(super) lock: Option<WriteLock>,
+    pub(crate) lock: Option<WriteLock>,
 }
 
 /// Whether a conversation that comes into being is from then on the current one of its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnCreation {
+pub(crate) enum OnCreation {
     MakeCurrent,
     LeaveCurrent,
 }
 
 /// The messages of a conversation.
-pub(super) struct Transcript {
+pub(crate) struct Transcript {
     services: TranscriptServices,
     conversation: Conversation,
     /// Nobody else writes to the conversation while this session has it open.
@@ -81,16 +82,16 @@ pub(super) struct Transcript {
 }
 
 /// What comes of a call.
-pub(super) struct ResultParts {
-    pub(super) envelope: Envelope,
-    pub(super) images: Vec<Image>,
+pub(crate) struct ResultParts {
+    pub(crate) envelope: Envelope,
+    pub(crate) images: Vec<Image>,
     /// The files it changed, as the record of changes saw it.
-    pub(super) changed: Vec<String>,
+    pub(crate) changed: Vec<String>,
 }
 
 impl Transcript {
     /// Takes over the messages of a conversation, and reads what was noted of them.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         services: TranscriptServices,
         found: FoundConversation,
         on_creation: OnCreation,
@@ -137,26 +138,26 @@ impl Transcript {
         })
     }
 
-    pub(super) fn conversation(&self) -> &Conversation {
+    pub(crate) fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    pub(super) fn id(&self) -> &ConversationId {
+    pub(crate) fn id(&self) -> &ConversationId {
         &self.conversation.id
     }
 
     /// Every message, in order.
-    pub(super) fn history(&self) -> &[Arc<Entry>] {
+    pub(crate) fn history(&self) -> &[Arc<Entry>] {
         &self.history
     }
 
     /// Whether the store knows the conversation yet.
-    pub(super) fn is_stored(&self) -> bool {
+    pub(crate) fn is_stored(&self) -> bool {
         self.stored
     }
 
     /// A message id whose short form is free in this conversation.
-    pub(super) fn fresh_id(&self) -> MessageId {
+    pub(crate) fn fresh_id(&self) -> MessageId {
         loop {
             let id = self.services.ids.message_id();
             if !self.short_ids.contains(&id.short()) {
@@ -166,18 +167,18 @@ impl Transcript {
     }
 
     /// A message that is not part of the conversation yet.
-    pub(super) fn draft(&self, role: Role, content: Vec<Part>) -> Message {
+    pub(crate) fn draft(&self, role: Role, content: Vec<Part>) -> Message {
         Message::new(self.fresh_id(), role, content, self.services.clock.now())
     }
 
     /// The same of text alone.
-    pub(super) fn draft_text(&self, role: Role, text: impl Into<String>) -> Message {
+    pub(crate) fn draft_text(&self, role: Role, text: impl Into<String>) -> Message {
         Message::text(self.fresh_id(), role, text, self.services.clock.now())
     }
 
     /// Stores a message, then takes it into memory. The first one brings a new conversation into
     /// being, in one transaction: a kill leaves either both or nothing.
-    pub(super) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
+    pub(crate) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
         secrets::mask_message(&self.services.masker, &mut message);
         let store = &self.services.store;
         if self.stored {
@@ -199,7 +200,7 @@ impl Transcript {
         Ok(())
     }
 
-    pub(super) async fn append_user(
+    pub(crate) async fn append_user(
         &mut self,
         text: String,
         origin: Origin,
@@ -209,7 +210,7 @@ impl Transcript {
     }
 
     /// The same with images after the text.
-    pub(super) async fn append_user_with(
+    pub(crate) async fn append_user_with(
         &mut self,
         text: String,
         images: Vec<Image>,
@@ -221,12 +222,12 @@ impl Transcript {
     }
 
     /// Appends a message that haft writes by itself in the user's place, in the tag that says so.
-    pub(super) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
+    pub(crate) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
         self.append_user(tagged(text), Origin::Engine).await
     }
 
     /// Appends what came of a call. `tool` is the tool's own name, whatever the model called it.
-    pub(super) async fn append_result(
+    pub(crate) async fn append_result(
         &mut self,
         call: &ToolCall,
         tool: &str,
@@ -267,7 +268,7 @@ impl Transcript {
     }
 
     /// The messages since the newest archive: that of a summary, or what stands in for one.
-    pub(super) fn since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
+    pub(crate) fn since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
         let summary = self
             .history
             .iter()
@@ -297,13 +298,13 @@ impl Transcript {
     }
 
     /// Whether the round has called this tool.
-    pub(super) fn round_used(&self, tool: &str) -> bool {
+    pub(crate) fn round_used(&self, tool: &str) -> bool {
         self.results()
             .any(|message| message.metadata.get(TOOL).is_some_and(|name| name == tool))
     }
 
     /// Notes that a call with effects begins.
-    pub(super) async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
+    pub(crate) async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
         let Some(message_id) = self.last_reply() else {
             return Ok(());
         };
@@ -320,7 +321,7 @@ impl Transcript {
     }
 
     /// Notes that the newest message ends its turn.
-    pub(super) async fn note_turn_ended(&self, outcome: Outcome) -> Result<(), EngineError> {
+    pub(crate) async fn note_turn_ended(&self, outcome: Outcome) -> Result<(), EngineError> {
         let Some(last) = self.history.last() else {
             return Ok(());
         };
@@ -336,7 +337,7 @@ impl Transcript {
     }
 
     /// Keeps a document with the conversation.
-    pub(super) async fn keep_state<T: StateDocument + Sync>(
+    pub(crate) async fn keep_state<T: StateDocument + Sync>(
         &self,
         document: &T,
     ) -> Result<(), EngineError> {
@@ -349,7 +350,7 @@ impl Transcript {
     }
 
     /// The same for a document that may hold secrets.
-    pub(super) async fn keep_masked_state<T: StateDocument + Sync>(
+    pub(crate) async fn keep_masked_state<T: StateDocument + Sync>(
         &self,
         document: &T,
     ) -> Result<(), EngineError> {
@@ -359,17 +360,17 @@ impl Transcript {
     }
 
     /// Whether the turn that was run last in an earlier process is over.
-    pub(super) fn turn_ended(&self) -> bool {
+    pub(crate) fn turn_ended(&self) -> bool {
         self.turn_ended
     }
 
     /// What has to be mended at the end of the conversation, and where the next turn begins.
-    pub(super) fn resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
+    pub(crate) fn resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
         resume::resumption(&self.history, &self.begun, unfinished)
     }
 
     /// How many rounds there are.
-    pub(super) fn rounds(&self) -> u32 {
+    pub(crate) fn rounds(&self) -> u32 {
         self.history
             .iter()
             .filter(|entry| entry.message.opens_round())
@@ -383,19 +384,19 @@ impl Transcript {
     }
 
     /// The id of the model's newest reply.
-    pub(super) fn last_reply(&self) -> Option<MessageId> {
+    pub(crate) fn last_reply(&self) -> Option<MessageId> {
         self.newest_reply().map(|entry| entry.message.message_id)
     }
 
     /// Why the model stopped writing its newest reply.
-    pub(super) fn last_stop_reason(&self) -> StopReason {
+    pub(crate) fn last_stop_reason(&self) -> StopReason {
         self.newest_reply()
             .and_then(|entry| resume::stop_reason(&entry.message))
             .unwrap_or(StopReason::ToolUse)
     }
 
     /// How long ago the model was asked last.
-    pub(super) fn idle(&self) -> Option<Duration> {
+    pub(crate) fn idle(&self) -> Option<Duration> {
         let asked = self.newest_reply()?.message.created_at;
         self.services
             .clock
@@ -406,7 +407,7 @@ impl Transcript {
     }
 
     /// The newest text of the user or of the model, so many characters of it.
-    pub(super) fn newest_text(&self, role: Role, characters: usize) -> String {
+    pub(crate) fn newest_text(&self, role: Role, characters: usize) -> String {
         let texts = self
             .history
             .iter()
@@ -420,7 +421,7 @@ impl Transcript {
     }
 
     /// How many content blocks each message has.
-    pub(super) fn blocks(&self) -> HashMap<MessageId, usize> {
+    pub(crate) fn blocks(&self) -> HashMap<MessageId, usize> {
         self.history
             .iter()
             .map(|entry| (entry.message.message_id, entry.message.content.len()))
@@ -428,7 +429,7 @@ impl Transcript {
     }
 
     /// The counted tokens of what came after the newest reply.
-    pub(super) fn tokens_since_reply(&self) -> u64 {
+    pub(crate) fn tokens_since_reply(&self) -> u64 {
         let new = self
             .history
             .iter()
@@ -439,7 +440,7 @@ impl Transcript {
 
     /// The usage of the newest request, unless a summary has been made since: then the next request
     /// is smaller.
-    pub(super) fn usage_since_last_summary(&self) -> Option<Usage> {
+    pub(crate) fn usage_since_last_summary(&self) -> Option<Usage> {
         let newest = self
             .history
             .iter()
@@ -476,4 +477,4 @@ fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -213,6 +213,27 @@ fn the_binary_is_found_one_s_way_in() {
     );
 }
 
+/// Counts the modules of a folder: `foo.rs` and `foo/` are one, and `lib.rs` is none.
+fn modules(folder: &str) -> usize {
+    let entries = fs::read_dir(root().join(folder)).unwrap();
+    let names: BTreeSet<_> = entries
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_owned())
+        .filter(|name| name != "lib")
+        .collect();
+    names.len()
+}
+
+#[test]
+fn modules_are_few() {
+    for folder in ["crates/core/engine/src", "crates/core/engine/src/session"] {
+        at_most(
+            &format!("modules in {folder}"),
+            modules(folder),
+            MODULES_OF_A_FOLDER,
+        );
+    }
+}
+
 #[test]
 fn a_session_is_few_parts() {
     let text = fs::read_to_string(root().join("crates/core/engine/src/session.rs")).unwrap();
@@ -297,5 +318,6 @@ fn few_packages_are_built() {
 const DOUBLE_NAMES: usize = 5;
 const OLD_MODULES: usize = 0;
 const BINARY_ENTRIES: usize = 18;
+const MODULES_OF_A_FOLDER: usize = 12;
 const SESSION_FIELDS: usize = 16;
 const CORE_PACKAGES: usize = 290;

@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budgets::sources;
 
-/// The maximum number of files in one circle: 3 in core and 5 elsewhere. Larger circles that exist
-/// today are listed with their size, which may only shrink.
+/// Returns the maximum number of files in one circle: 3 in core and 5 elsewhere.
 fn largest_circle(crate_folder: &str) -> usize {
-    match crate_folder {
-        "crates/core/engine" => 10,
-        _ if crate_folder.starts_with("crates/core/") => 3,
-        _ => 5,
+    if crate_folder.starts_with("crates/core/") {
+        3
+    } else {
+        5
     }
 }
 

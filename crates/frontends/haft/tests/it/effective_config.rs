@@ -449,7 +449,7 @@ fn sources_name_tools_only_where_they_are_offered() {
     // Each of these is sent only where its tool is offered, or is about rules and not about calls.
     let conditional = [
         "crates/core/context/src/build/input.rs",
-        "crates/core/engine/src/calls.rs",
+        "crates/core/engine/src/calls/one_call.rs",
         "crates/core/engine/src/ports/skills.rs",
         "crates/core/permission/src/line.rs",
         "crates/core/project/src/external/page.rs",

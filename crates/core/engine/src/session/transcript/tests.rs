@@ -11,7 +11,7 @@ use crate::stored_state::FailedSummaries;
 const SECRET: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
 /// A transcript in a store of its own.
-pub(in crate::session) async fn transcript() -> (tempfile::TempDir, Arc<dyn Store>, Transcript) {
+pub(crate) async fn transcript() -> (tempfile::TempDir, Arc<dyn Store>, Transcript) {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(FakeClock::default());
     let path = folder.path().join("conversations.db");

@@ -25,15 +25,15 @@ use super::replay::{self, ReplayArgs};
 use super::text::{masked, opening, whole_text};
 use super::why::{PrefixBreakReport, breaks};
 use super::{next, render};
+use crate::cli::options::Common;
 use crate::commands::conversations::part_as_text;
 #[cfg(feature = "imports")]
 use crate::commands::conversations::session_roots;
-use crate::cli::options::Common;
 use crate::exit::in_one_line;
 use crate::output::localised;
 
 /// Returns the pages over `store`. Without `runs` they only show.
-pub(in crate::commands) fn inspector(
+pub(crate) fn inspector(
     store: Arc<dyn Store>,
     config: &Config,
     common: &Common,

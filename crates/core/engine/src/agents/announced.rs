@@ -1,0 +1,147 @@
+//! Announces background agents that have ended to the model, once each. A turn waits for its
+//! background agents, and stops them if it has to end before them.
+//!
+//! Invariant: an announcement is a message of the stored history that names its agents in its
+//! metadata, so that a resumed conversation knows which agents were not announced.
+
+use std::sync::Arc;
+
+use haft_context::tagged;
+use haft_tool::StartedAgent;
+use haft_tools::{RUN_SUBAGENTS, ended_text, started_in_background};
+use haft_types::{ConversationId, Entry, EventBody, Message, Metadata, Origin, Role};
+use serde_json::Value;
+
+use crate::calls::progress::ProgressRelay;
+use crate::error::EngineError;
+use crate::session::Session;
+use crate::turn::turn_io::TurnIo;
+
+/// The metadata key under which an announcement names the conversations of its agents.
+const ENDED: &str = "ended_agents";
+
+impl Session {
+    /// Appends one message that tells the model which agents have ended.
+    pub(crate) async fn announce_agents(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+        for event in self.agents.relayed.rest() {
+            io.relay(event);
+        }
+        self.take_relayed_usage();
+        let mut ended = Vec::new();
+        if let Some(roster) = &self.agents.roster {
+            ended = roster.background.lock().await.take_ended();
+        }
+        let left = std::mem::take(&mut self.agents.left);
+        if ended.is_empty() && left.is_empty() {
+            return Ok(());
+        }
+        let (started, reports): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+        let mut texts = Vec::new();
+        if !reports.is_empty() {
+            let text = ended_text(
+                &reports,
+                self.services.running.limits().output(),
+                &self.prompt.registry().told(),
+            );
+            texts.push(format!(
+                "Agents that you started in the background have ended.\n\n{text}"
+            ));
+        }
+        if !left.is_empty() {
+            texts.push(
+                "The turn ended before these agents that you started in the background; they run no more.".into(),
+            );
+        }
+        for one in &left {
+            texts.push(
+                self.how_far(&one.name, &ConversationId::new(&one.conversation))
+                    .await?
+                    .0,
+            );
+        }
+        let ids = started
+            .iter()
+            .chain(&left)
+            .map(|one| Value::from(one.conversation.as_str()))
+            .collect();
+        let now = self.services.clock.now();
+        let message = Message::text(
+            self.transcript.fresh_id(),
+            Role::User,
+            tagged(&texts.join("\n\n")),
+            now,
+        );
+        let metadata = Metadata::from_iter([(ENDED.to_owned(), Value::Array(ids))]);
+        self.transcript
+            .append(
+                Message {
+                    metadata,
+                    ..message
+                }
+                .from(Origin::Engine),
+            )
+            .await?;
+        for change in reports.into_iter().flat_map(|report| report.changes) {
+            self.prompt
+                .note_change(&self.config.folders.workspace, &change);
+            let path = self.config.folders.workspace.display(&change.path);
+            io.emit(EventBody::FileChanged {
+                path,
+                change: change.kind,
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits until an agent has ended that was not announced yet. Returns `false` if no agent
+    /// runs.
+    pub(crate) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
+        let Some(roster) = self.agents.roster.clone() else {
+            return false;
+        };
+        let mut background = roster.background.lock().await;
+        let cancel = io.cancel;
+        let waited = async {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => false,
+                ended = background.wait() => ended,
+            }
+        };
+        let ended = ProgressRelay::new()
+            .until(waited, &mut self.agents.relayed, io)
+            .await;
+        self.take_relayed_usage();
+        ended
+    }
+
+    /// Stops the background agents that still run at the end of a turn.
+    pub(crate) async fn leave_agents(&mut self, io: &mut TurnIo<'_>) {
+        let Some(roster) = self.agents.roster.clone() else {
+            return;
+        };
+        let mut background = roster.background.lock().await;
+        let left = ProgressRelay::new()
+            .until(background.stop(), &mut self.agents.relayed, io)
+            .await;
+        self.take_relayed_usage();
+        self.agents.left.extend(left);
+    }
+}
+
+/// Returns the background agents of a stored conversation that were not announced.
+pub(crate) fn left_agents(history: &[Arc<Entry>]) -> Vec<StartedAgent> {
+    let mut left: Vec<StartedAgent> = Vec::new();
+    for entry in history {
+        let results = entry
+            .message
+            .tool_results()
+            .filter(|result| result.name == RUN_SUBAGENTS);
+        left.extend(results.flat_map(|result| started_in_background(&result.envelope)));
+        let ended = entry.message.metadata.get(ENDED).and_then(Value::as_array);
+        if let Some(ended) = ended {
+            left.retain(|one| !ended.contains(&Value::from(one.conversation.as_str())));
+        }
+    }
+    left
+}

@@ -1,0 +1,70 @@
+//! Agents that run in the background of the session that started them.
+//!
+//! Invariant: a background agent ends before the turn that started it.
+
+use std::sync::Arc;
+
+use haft_tool::{AgentReport, StartedAgent};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::child_start::ChildStart;
+use super::parent::ParentSession;
+
+/// An agent that has ended, and its report.
+pub(crate) type EndedAgent = (StartedAgent, AgentReport);
+
+/// The agents a session has started in the background.
+#[derive(Default)]
+pub(crate) struct BackgroundAgents {
+    running: JoinSet<EndedAgent>,
+    stops: Vec<CancellationToken>,
+    /// The agents that have ended and were not announced yet.
+    ended: Vec<EndedAgent>,
+}
+
+impl BackgroundAgents {
+    pub(super) fn start(&mut self, parent: &Arc<ParentSession>, start: ChildStart) -> StartedAgent {
+        let earlier = start
+            .assignment
+            .conversation
+            .as_deref()
+            .and_then(|id| parent.children.find(id));
+        let conversation =
+            earlier.map_or_else(|| start.conversation.clone(), |child| child.conversation);
+        let started = StartedAgent {
+            name: start.running_as.clone(),
+            conversation: conversation.to_string(),
+        };
+        self.stops.push(start.cancel.clone());
+        let named = started.clone();
+        let running = (parent.run_child)(Arc::clone(parent), start);
+        self.running.spawn(async move { (named, running.await) });
+        started
+    }
+
+    /// Waits until an agent has ended. Returns `false` if none runs.
+    pub(crate) async fn wait(&mut self) -> bool {
+        let next = self.running.join_next().await;
+        // A crashed agent has a report, too.
+        self.ended.extend(next.into_iter().flatten());
+        !self.ended.is_empty()
+    }
+
+    /// Returns the agents that have ended since the last call.
+    pub(crate) fn take_ended(&mut self) -> Vec<EndedAgent> {
+        while let Some(next) = self.running.try_join_next() {
+            self.ended.extend(next);
+        }
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Stops all agents and returns those that were not announced.
+    pub(crate) async fn stop(&mut self) -> Vec<StartedAgent> {
+        self.stops.drain(..).for_each(|stop| stop.cancel());
+        while let Some(next) = self.running.join_next().await {
+            self.ended.extend(next);
+        }
+        self.ended.drain(..).map(|(started, _)| started).collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! The values that a sub-agent is started with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_project::agents::AgentDefinition;
+use haft_tool::{AgentReport, Assignment, FileHistory};
+use haft_types::{ConversationId, Outcome, Usage};
+use tokio_util::sync::CancellationToken;
+
+use super::hub::Mailbox;
+
+/// A sub-agent that is about to start.
+pub(crate) struct ChildStart {
+    pub(super) agent: AgentDefinition,
+    pub(super) assignment: Assignment,
+    /// The agent's name in events and approvals.
+    pub(super) running_as: String,
+    /// The agent's mailbox, if the agent was registered in advance.
+    pub(super) mailbox: Option<Mailbox>,
+    pub(super) conversation: ConversationId,
+    pub(super) call_id: String,
+    /// The name of the agent that waits for this one.
+    pub(super) waiting: Option<String>,
+    /// The model of the session that starts the agent.
+    pub(super) model: String,
+    pub(super) turns: Option<u32>,
+    pub(super) time: Duration,
+    /// Records changes of the project as changes of the call.
+    pub(super) history: Arc<dyn FileHistory>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// Returns the report of a sub-agent that was not started.
+pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
+    AgentReport {
+        name: name.to_owned(),
+        outcome: Outcome::Failed,
+        code: code.to_owned(),
+        message: why.to_owned(),
+        answer: String::new(),
+        conversation: None,
+        evidence: Vec::new(),
+        merged: String::new(),
+        changes: Vec::new(),
+        turns: 0,
+        usage: Usage::default(),
+        cost: None,
+    }
+}

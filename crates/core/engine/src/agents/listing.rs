@@ -1,0 +1,64 @@
+//! The list of available agents that the model reads.
+
+use haft_project::agents::{AgentDefinition, AgentTools};
+use haft_text::Masker;
+use haft_tool::CaseDocument;
+use haft_tools::RUN_SUBAGENTS;
+
+use crate::names::NAMED_AGENTS;
+
+/// Returns the agents in order of their names, then one example of each mode.
+pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
+    let line = |agent: &AgentDefinition| {
+        format!(
+            "- `{}`: {} Tools: {}.",
+            agent.name,
+            sentence(&masker.mask(&agent.description)),
+            tools(&agent.tools)
+        )
+    };
+    let lines: Vec<_> = agents.iter().map(line).collect();
+    let names: Vec<_> = agents
+        .iter()
+        .take(2)
+        .map(|agent| agent.name.as_str())
+        .collect();
+    let text = format!(
+        "`{RUN_SUBAGENTS}` gives tasks to these agents:\n\n{}\n\nTasks that do not depend on each other:\n\n{}\n\n\
+         Tasks that must be done one after another:\n\n{}",
+        lines.join("\n"),
+        example("parallel", &names),
+        example("serial", &names),
+    );
+    CaseDocument {
+        name: NAMED_AGENTS.to_owned(),
+        text,
+        tools: vec![RUN_SUBAGENTS.to_owned()],
+    }
+}
+
+fn example(mode: &str, names: &[&str]) -> String {
+    let entry = |name: &&str| {
+        format!("  - name: {name}\n    task: Everything `{name}` must know to do its part.\n")
+    };
+    let entries: String = names.iter().map(entry).collect();
+    format!("```yaml\nmode: {mode}\nsubagents:\n{entries}```")
+}
+
+fn tools(tools: &AgentTools) -> String {
+    match tools {
+        AgentTools::All => "all".to_owned(),
+        AgentTools::Only(names) if names.is_empty() => "none".to_owned(),
+        AgentTools::Only(names) => names.join(", "),
+    }
+}
+
+/// Joins a text into one line that ends like a sentence.
+fn sentence(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.ends_with(['.', '!', '?', '。']) {
+        line
+    } else {
+        format!("{line}.")
+    }
+}

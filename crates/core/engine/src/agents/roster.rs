@@ -1,0 +1,259 @@
+//! The agents that a session can start: named roles that work in sessions of their own.
+//!
+//! A sub-agent is a [`Session`](crate::Session) like any other, with its own window, role, tools,
+//! model and limits. Its conversation names the parent and the call. [`ParentSession`] holds the
+//! values it inherits.
+//!
+//! Invariant: only the result of the call enters the parent's conversation. The id of the
+//! sub-agent's conversation is derived from the call, so that its progress can be found after a
+//! crash.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use haft_project::agents::{self, AgentDefinition};
+use haft_project::{KnowledgePaths, NamedItems};
+use haft_text::Masker;
+use haft_tool::{
+    AgentReport, Assignment, CaseDocument, StartedAgent, SubAgents, ToolContext, UnknownAgent,
+    WorkOrder,
+};
+use haft_types::{ConversationId, Hasher, MessageId};
+use tracing::info;
+
+use super::background::BackgroundAgents;
+use super::child_start::{ChildStart, refused};
+use super::parent::ParentSession;
+use super::{hub, listing};
+use crate::session::config::KnowledgeSettings;
+use crate::turn::event_log;
+
+/// Agents that are about to start, and the session that starts them.
+type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
+
+/// The agents a session can start.
+pub(crate) struct SubagentRoster {
+    paths: KnowledgePaths,
+    /// Agents that come from no file.
+    given: Vec<AgentDefinition>,
+    masker: Masker,
+    found: NamedItems<AgentDefinition>,
+    parent: OnceLock<Arc<ParentSession>>,
+    now: Mutex<ParentProgress>,
+    /// Agents that run in the background.
+    pub(crate) background: tokio::sync::Mutex<BackgroundAgents>,
+}
+
+/// The state of the session when it starts agents.
+#[derive(Clone, Default)]
+pub(crate) struct ParentProgress {
+    /// The reply that holds the call.
+    pub(crate) reply: Option<MessageId>,
+    /// The model the session asks.
+    pub(crate) model: String,
+    /// The number of replies that its limits still allow.
+    pub(crate) turns: Option<u32>,
+    /// The time that its limits still allow.
+    pub(crate) time: Option<Duration>,
+}
+
+impl SubagentRoster {
+    /// Finds the agents; `None` if there are none.
+    pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
+        let KnowledgeSettings {
+            paths,
+            agents: given,
+            ..
+        } = knowledge;
+        // `haft agents list` shows the problems.
+        let mut problems = Vec::new();
+        let found = agents::load_after(given, paths, &mut problems);
+        event_log::log_problems("agent skipped", &problems);
+        for shadowed in &found.shadowed {
+            info!(name = shadowed.name, path = %shadowed.path.display(), reason = "its name is taken", "agent skipped");
+        }
+        if !found.items.is_empty() {
+            let names: Vec<_> = found
+                .items
+                .iter()
+                .map(|agent| agent.name.as_str())
+                .collect();
+            info!(names = names.join(", "), "agents loaded");
+        }
+        if found.items.is_empty() {
+            return None;
+        }
+        let paths = paths.clone();
+        let given = given.clone();
+        let masker = masker.clone();
+        Some(Arc::new(Self {
+            paths,
+            given,
+            masker,
+            found,
+            parent: OnceLock::new(),
+            now: Mutex::default(),
+            background: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// Returns the list of agents for the system message.
+    pub(crate) fn listed(&self) -> CaseDocument {
+        listing::listed(&self.found.items, &self.masker)
+    }
+
+    /// Sets the values that sub-agents inherit. No agent can be started before.
+    pub(crate) fn settle(&self, parent: ParentSession) {
+        // A roster is settled once, when its session is opened.
+        drop(self.parent.set(Arc::new(parent)));
+    }
+
+    /// Notes the session's state before its calls run.
+    pub(crate) fn note(&self, now: ParentProgress) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Reads an agent's definition again.
+    fn find(&self, name: &str) -> Option<AgentDefinition> {
+        agents::load_after(&self.given, &self.paths, &mut Vec::new())
+            .get(name)
+            .cloned()
+    }
+
+    /// Prepares the agents that a call starts; `None` if no turn runs. Agents that run in parallel
+    /// are all registered before the first one starts.
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        order: WorkOrder,
+        work: &[Assignment],
+    ) -> Result<Option<PreparedAgents>, UnknownAgent> {
+        let mut found = Vec::with_capacity(work.len());
+        for one in work {
+            let unknown = || UnknownAgent {
+                name: one.name.clone(),
+                names: self.names(),
+            };
+            found.push(self.find(&one.name).ok_or_else(unknown)?);
+        }
+        let now = self
+            .now
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some((parent, reply)) = self.parent.get().zip(now.reply) else {
+            return Ok(None);
+        };
+        let longest = Duration::from_secs(parent.running.limits().agent_seconds);
+        let names = running_names(work, &parent.hub.names());
+        let starts = work.iter().zip(found).zip(names).enumerate().map(
+            |(index, ((assignment, agent), running_as))| {
+                let mailbox = (order != WorkOrder::Serial)
+                    .then(|| parent.hub.register(&running_as, &agent.role));
+                let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
+                ChildStart {
+                    agent,
+                    assignment: assignment.clone(),
+                    running_as,
+                    mailbox,
+                    conversation: child_id(&parent.conversation, reply, &context.call_id, index),
+                    call_id: context.call_id.clone(),
+                    waiting,
+                    model: now.model.clone(),
+                    turns: now.turns,
+                    time: now.time.map_or(longest, |left| left.min(longest)),
+                    history: Arc::clone(&context.history),
+                    cancel: context.cancel.child_token(),
+                }
+            },
+        );
+        Ok(Some((Arc::clone(parent), starts.collect())))
+    }
+}
+
+/// Returns the id of the conversation of a call's `index`-th sub-agent.
+pub(crate) fn child_id(
+    parent: &ConversationId,
+    reply: MessageId,
+    call_id: &str,
+    index: usize,
+) -> ConversationId {
+    let mut hasher = Hasher::default();
+    hasher
+        .update(parent.as_str().as_bytes())
+        .update(reply.to_string().as_bytes());
+    hasher
+        .update(call_id.as_bytes())
+        .update(&index.to_le_bytes());
+    ConversationId::new(MessageId::derived(hasher.finish()).to_string())
+}
+
+/// Returns the names that agents run under. A name that is taken gets a number.
+pub(crate) fn running_names(work: &[Assignment], taken: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(work.len());
+    for one in work {
+        let numbered = (2..).map(|number: u32| format!("{}-{number}", one.name));
+        let free = |name: &String| !names.contains(name) && !taken.contains(name);
+        let name = std::iter::once(one.name.clone()).chain(numbered).find(free);
+        names.extend(name);
+    }
+    names
+}
+
+#[async_trait]
+impl SubAgents for SubagentRoster {
+    fn names(&self) -> Vec<String> {
+        self.found
+            .items
+            .iter()
+            .map(|agent| agent.name.clone())
+            .collect()
+    }
+
+    async fn run(
+        &self,
+        context: &ToolContext,
+        order: WorkOrder,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<AgentReport>, UnknownAgent> {
+        let Some((parent, starts)) = self.prepare(context, order, &work)? else {
+            let why = "sub-agents can only be started by a running turn";
+            return Ok(work
+                .iter()
+                .map(|one| refused(&one.name, "not_running", why))
+                .collect());
+        };
+        let at_once = if order == WorkOrder::Serial {
+            1
+        } else {
+            hub::at_once()
+        };
+        let children = starts
+            .into_iter()
+            .map(|start| (parent.run_child)(Arc::clone(&parent), start));
+        Ok(futures::stream::iter(children)
+            .buffered(at_once)
+            .collect()
+            .await)
+    }
+
+    async fn start(
+        &self,
+        context: &ToolContext,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<StartedAgent>, UnknownAgent> {
+        let Some((parent, starts)) = self.prepare(context, WorkOrder::Background, &work)? else {
+            return Ok(Vec::new());
+        };
+        let mut background = self.background.lock().await;
+        Ok(starts
+            .into_iter()
+            .map(|start| background.start(&parent, start))
+            .collect())
+    }
+}

@@ -1,0 +1,292 @@
+//! A session's dealings with other agents: the values it hands to sub-agents, their usage, messages
+//! between agents, and the progress of sub-agents after a crash.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use haft_store::Fact;
+use haft_tools::{RUN_SUBAGENTS, assignments_of};
+use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::child::run_child;
+use super::evidence::evidence;
+use super::hub::{AgentMessage, Hub, Mailbox, USER};
+use super::parent::{ParentSession, Rank};
+use super::roster::{ParentProgress, child_id};
+use crate::error::EngineError;
+use crate::session::Session;
+use crate::turn::Position;
+use crate::turn::resume::{Begun, resumption};
+use crate::turn::turn_io::TurnIo;
+
+impl Session {
+    /// Returns the hub of this process, through which a front end sends the user's input.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.services.delegation.hub
+    }
+
+    /// Hands the roster everything that sub-agents inherit from this session.
+    pub(crate) fn settle_roster(&self, events: UnboundedSender<Event>) {
+        let Some(roster) = &self.agents.roster else {
+            return;
+        };
+        let services = &self.services;
+        roster.settle(ParentSession {
+            run_child,
+            config: self.config.clone(),
+            conversation: self.transcript.id().clone(),
+            store: Arc::clone(&services.store),
+            changes: Arc::clone(&services.changes),
+            copies: services.copies.clone(),
+            counter: Arc::clone(&services.counter),
+            clock: Arc::clone(&services.clock),
+            ids: Arc::clone(&services.ids),
+            models: services.models.opener.clone(),
+            hub: Arc::clone(&services.delegation.hub),
+            running: Arc::clone(&services.running),
+            todo: Arc::clone(self.prompt.todo()),
+            reads: Arc::clone(self.prompt.reads()),
+            knowledge: self.prompt.knowledge().shared(),
+            children: Arc::clone(&self.prompt.knowledge().children),
+            permit: Arc::clone(&self.permit),
+            recorded: Arc::clone(&self.recorded),
+            budget: self.meter.budget().clone(),
+            events,
+            merging: tokio::sync::Mutex::default(),
+        });
+    }
+
+    /// Tells the roster about the current reply and the remaining limits, before calls run.
+    pub(crate) fn note_for_agents(&self, replies: u32) {
+        let Some(roster) = &self.agents.roster else {
+            return;
+        };
+        roster.note(ParentProgress {
+            reply: self.transcript.last_reply(),
+            model: self.config.model.full_name(),
+            turns: self.meter.turns_left(replies),
+            time: self.meter.time_left(),
+        });
+    }
+
+    /// Adds the usage of sub-agents to the run's. Their cost is in the budget already.
+    pub(crate) fn take_relayed_usage(&mut self) {
+        let (usage, costs) = self.agents.relayed.take_used();
+        self.meter.add_relayed(usage, costs);
+    }
+
+    /// Appends the messages that other agents and the user sent since the last request.
+    pub(crate) async fn take_agent_messages(
+        &mut self,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let messages = self
+            .agents
+            .mailbox
+            .as_ref()
+            .map(Mailbox::take)
+            .unwrap_or_default();
+        for message in messages {
+            if message.from == USER {
+                let input = self.treated(&message.text);
+                self.transcript.append_user(input, Origin::Joined).await?;
+                io.joined(&message.text);
+            } else {
+                self.transcript
+                    .append_user(message.text_for_model(), Origin::Agent)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the input that the event sink received from the user since the last request.
+    pub(crate) async fn take_watched_input(
+        &mut self,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        for text in io.take_input() {
+            self.transcript
+                .append_user(self.treated(&text), Origin::Joined)
+                .await?;
+            io.joined(&text);
+        }
+        Ok(())
+    }
+
+    /// Drops the user's input that no request has held, for a front end that still has it. Messages
+    /// of other agents stay.
+    pub async fn drop_unread(&mut self) {
+        let messages = self
+            .agents
+            .mailbox
+            .as_ref()
+            .map(Mailbox::take)
+            .unwrap_or_default();
+        for message in messages.into_iter().filter(|message| message.from != USER) {
+            // The message was just taken from the mailbox, so there is room for it.
+            drop(self.services.delegation.hub.send(message).await);
+        }
+    }
+
+    /// Returns true if there are messages that no request has held. Closes the mailbox of a
+    /// sub-agent that has none: the sub-agent is done, and senders get an error from now on.
+    pub(crate) fn has_unread(&self) -> bool {
+        let Some(mailbox) = &self.agents.mailbox else {
+            return false;
+        };
+        match self.agents.rank {
+            Rank::Main => mailbox.has_messages(),
+            Rank::Sub => !mailbox.close_if_empty(),
+        }
+    }
+
+    /// Closes the mailbox and returns the unread messages.
+    pub(crate) fn close_mailbox(&self) -> Vec<AgentMessage> {
+        self.agents
+            .mailbox
+            .as_ref()
+            .map(Mailbox::close)
+            .unwrap_or_default()
+    }
+
+    /// Returns the result of an interrupted call of `run_named_subagents`, from the conversations
+    /// of its sub-agents; `None` for other calls.
+    pub(crate) async fn interrupted_agents(
+        &self,
+        call: &ToolCall,
+    ) -> Result<Option<Envelope>, EngineError> {
+        if call.name != RUN_SUBAGENTS {
+            return Ok(None);
+        }
+        let Some(((_, work), reply)) =
+            assignments_of(&call.arguments).zip(self.transcript.last_reply())
+        else {
+            return Ok(None);
+        };
+        let mut sections = Vec::with_capacity(work.len());
+        let mut finished = 0;
+        for (index, one) in work.iter().enumerate() {
+            let id = match &one.conversation {
+                Some(earlier) => self
+                    .prompt
+                    .knowledge()
+                    .children
+                    .find(earlier)
+                    .map(|child| child.conversation),
+                None => Some(child_id(self.transcript.id(), reply, &call.id, index)),
+            };
+            let Some(id) = id else { continue };
+            let (section, done) = self.how_far(&one.name, &id).await?;
+            finished += usize::from(done);
+            sections.push(section);
+        }
+        let text = format!(
+            "The run was interrupted while these agents worked; nothing was started again.\n\n{}",
+            sections.join("\n\n")
+        );
+        let status = if finished == 0 {
+            ToolStatus::Error
+        } else {
+            ToolStatus::Partial
+        };
+        let error = (status == ToolStatus::Error).then(|| ToolError {
+            code: "interrupted".into(),
+            message: "no agent had finished".into(),
+        });
+        Ok(Some(Envelope {
+            status,
+            error,
+            ..Envelope::success(text)
+        }))
+    }
+
+    /// Describes a sub-agent's progress. The flag is true if the sub-agent has an answer.
+    pub(crate) async fn how_far(
+        &self,
+        name: &str,
+        id: &ConversationId,
+    ) -> Result<(String, bool), EngineError> {
+        let store = &self.services.store;
+        let messages = store.messages(id).await?;
+        if messages.is_empty() {
+            return Ok((format!("## {name}: did not begin"), false));
+        }
+        let counter = self.services.counter.as_ref();
+        let history: Vec<_> = messages
+            .into_iter()
+            .map(|message| Entry::new(message, counter))
+            .collect();
+        let begun: HashSet<Begun> = store
+            .facts(id)
+            .await?
+            .into_iter()
+            .filter_map(begun)
+            .collect();
+        let found = resumption(&history, &begun, None);
+        let seen: Vec<_> = evidence(&history)
+            .into_iter()
+            .map(|one| format!("{} ({})", one.id, one.what))
+            .collect();
+        let copy = self.config.folders.worktrees.join(id.file_name());
+        let copy = if copy.is_dir() {
+            format!(
+                "\n\nWhat it changed is NOT in the project; it is in `{}`, and is merged when the agent is named again with this `conversation` and completes.",
+                copy.display()
+            )
+        } else {
+            String::new()
+        };
+        let seen = if seen.is_empty() {
+            String::new()
+        } else {
+            format!("\n\nEvidence: {}", seen.join(", "))
+        };
+        let answer = match found.position {
+            Position::Completed(report) => Some(report),
+            Position::HasReply(reply) if found.uncertain.is_empty() => Some(reply.text),
+            Position::HasReply(_)
+            | Position::WantsReply
+            | Position::WantsTools(_)
+            | Position::WantsAnswer(_) => None,
+        };
+        if let Some(answer) = answer {
+            return Ok((
+                format!(
+                    "## {name}: completed\n\n{}{copy}{seen}\nConversation: {id}",
+                    answer.trim()
+                ),
+                true,
+            ));
+        }
+        let uncertain: Vec<_> = found
+            .uncertain
+            .iter()
+            .map(|call| format!("`{}`", call.name))
+            .collect();
+        let uncertain = match uncertain.as_slice() {
+            [] => String::new(),
+            calls => {
+                format!(
+                    " It is uncertain whether its {} took effect: check before it is done again.",
+                    calls.join(", ")
+                )
+            }
+        };
+        let text = format!(
+            "## {name}: interrupted\n\nIt has no answer yet.{uncertain} Name it again with this `conversation` to go on.{copy}{seen}\nConversation: {id}"
+        );
+        Ok((text, false))
+    }
+}
+
+fn begun(fact: Fact) -> Option<Begun> {
+    match fact {
+        Fact::ToolStarted {
+            message_id,
+            call_id,
+        } => Some((message_id, call_id)),
+        Fact::TurnEnded { .. } => None,
+    }
+}

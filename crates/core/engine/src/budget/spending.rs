@@ -1,0 +1,153 @@
+//! Requests within a limit of money: the most one can cost is reserved before it is sent.
+
+use std::sync::Arc;
+
+use haft_model::{Client, Delta, ModelError, Reply};
+use haft_types::Request;
+use tokio_util::sync::CancellationToken;
+
+use super::meter::Meter;
+use super::shared_budget::{RequestQuote, Reservation};
+
+/// Output that is asked for under a limit of money where neither request nor model says how much.
+const UNKNOWN_OUTPUT: u64 = 8_192;
+/// A reply that can hold less than this is of no use.
+const LEAST_OUTPUT: u64 = 1_024;
+
+/// A request there is money for.
+pub(crate) struct PaidRequest {
+    request: Arc<Request>,
+    /// None without a limit of money, or where a limit of tokens stands in for the price.
+    reservation: Option<Reservation>,
+}
+
+impl PaidRequest {
+    /// Reserves the money for a request. Its output is limited to what can be paid.
+    pub(crate) async fn reserve(
+        request: Arc<Request>,
+        client: &Client,
+        meter: &Meter,
+        cancel: &CancellationToken,
+    ) -> Result<Self, ModelError> {
+        let spec = client.spec();
+        let limits = meter.limits();
+        let Some(limit) = limits.budget_usd else {
+            return Ok(Self {
+                request,
+                reservation: None,
+            });
+        };
+        let Some(price) = spec.price else {
+            let unpriced = Self {
+                request,
+                reservation: None,
+            };
+            return if limits.needs_price() {
+                Err(ModelError::NoPrice(spec.full_name()))
+            } else {
+                Ok(unpriced)
+            };
+        };
+        let (input, output) = price.dearest(meter.most_input(&spec.full_name(), request.tokens()));
+        let asked = request
+            .max_output_tokens
+            .or(spec.max_output_tokens)
+            .map(u64::from);
+        let fixed = client.fixed_output();
+        let wanted = fixed.or(asked).unwrap_or(UNKNOWN_OUTPUT);
+        let least = if fixed.is_some() {
+            wanted
+        } else {
+            wanted.min(LEAST_OUTPUT + client.thinking_budget())
+        };
+        let quote = RequestQuote {
+            input,
+            output,
+            wanted,
+            least,
+        };
+        let reserved = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ModelError::Cancelled),
+            reserved = meter.budget().reserve(limit, quote) => reserved,
+        };
+        let Some((reservation, output)) = reserved else {
+            return Err(over_budget(meter, limit, quote.at(least)));
+        };
+        let request = if fixed.is_some() || asked == Some(output) {
+            request
+        } else {
+            let limited = Request {
+                max_output_tokens: u32::try_from(output).ok(),
+                ..Request::clone(&request)
+            };
+            Arc::new(limited)
+        };
+        Ok(Self {
+            request,
+            reservation: Some(reservation),
+        })
+    }
+
+    /// The request as it is sent.
+    pub(crate) fn request(&self) -> &Arc<Request> {
+        &self.request
+    }
+
+    /// Sends it, and adds what it cost to what is spent.
+    pub(crate) async fn send(
+        self,
+        client: &mut Client,
+        meter: &mut Meter,
+        cancel: &CancellationToken,
+        sink: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let Self {
+            request,
+            mut reservation,
+        } = self;
+        let unpaid = cancel.child_token();
+        let mut tell = |delta: Delta| {
+            if matches!(delta, Delta::Retry { billed: true, .. })
+                && !reservation.as_mut().is_none_or(Reservation::repeat)
+            {
+                unpaid.cancel();
+            }
+            sink(delta);
+        };
+        let arrived = client.stream(&request, &unpaid, &mut tell).await;
+        match arrived {
+            Ok(reply) => {
+                let spec = client.spec();
+                meter.settle(
+                    reservation,
+                    (&spec.full_name(), spec.price),
+                    request.tokens(),
+                    reply.usage,
+                );
+                Ok(reply)
+            }
+            Err(ModelError::Cancelled) if !cancel.is_cancelled() => {
+                let limit = meter.limits().budget_usd.unwrap_or_default();
+                Err(ModelError::OverBudget(format!(
+                    "Stopped after ${:.4}: the reply was lost, and asking again could cost more than `--max-budget-usd \
+                     {limit}` leaves.",
+                    meter.spent().usd
+                )))
+            }
+            Err(error) => {
+                if let Some(reservation) = reservation.filter(|_| !error.may_be_billed()) {
+                    reservation.release();
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+fn over_budget(meter: &Meter, limit: f64, least: f64) -> ModelError {
+    let spent = meter.spent().usd;
+    ModelError::OverBudget(format!(
+        "Stopped after ${spent:.4}: the next request could cost ${least:.4}, and `--max-budget-usd {limit}` leaves less."
+    ))
+}

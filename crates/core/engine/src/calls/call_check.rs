@@ -1,0 +1,193 @@
+//! The check every tool call passes before anything runs: the reply ended, the tool exists, its
+//! arguments are strict JSON, and the call is within what the tool was narrowed to. A call that
+//! does not pass gets an error result; nothing is repaired or guessed. Whether it may run is
+//! decided after this, when its turn comes ([`permit`](crate::calls::permit)).
+
+use std::sync::Arc;
+
+use haft_tool::{Registry, Resolved, Tool};
+use haft_types::{Envelope, StopReason, ToolCall, ToolSpec};
+use serde_json::Value;
+
+use super::{one_call, strict_json};
+use crate::names;
+use crate::session::secrets;
+use crate::turn::ToolsDone;
+
+/// A call that makes sense.
+pub(crate) struct Admitted {
+    pub(crate) call: ToolCall,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) arguments: Value,
+}
+
+/// A call that does not run, and what the model is told.
+pub(crate) struct Refused {
+    pub(crate) call: ToolCall,
+    pub(crate) envelope: Envelope,
+    /// Whether it was denied, and a person could have allowed it.
+    pub(crate) denied: bool,
+}
+
+/// What the reply as a whole means for its calls.
+struct ReplyFacts<'a> {
+    /// Why the model stopped.
+    stop: &'a StopReason,
+    /// Whether the call is its last one.
+    last: bool,
+}
+
+/// Checks every call of a reply that ended so.
+pub(crate) fn admit_all(
+    calls: Vec<ToolCall>,
+    stop: &StopReason,
+    registry: &Registry,
+) -> Vec<Result<Admitted, Box<Refused>>> {
+    let count = calls.len();
+    let facts = |index| ReplyFacts {
+        stop,
+        last: index + 1 == count,
+    };
+    calls
+        .into_iter()
+        .enumerate()
+        .map(|(index, call)| admit(call, &facts(index), registry))
+        .collect()
+}
+
+fn admit(
+    call: ToolCall,
+    reply: &ReplyFacts<'_>,
+    registry: &Registry,
+) -> Result<Admitted, Box<Refused>> {
+    let refuse = |call, envelope| {
+        Err(Box::new(Refused {
+            call,
+            envelope,
+            denied: false,
+        }))
+    };
+    if *reply.stop == StopReason::Length && reply.last {
+        let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
+        return refuse(call, Envelope::failure("cut", message));
+    }
+    let Some(Resolved { tool, alias }) = registry.resolve(&call.name) else {
+        let message = unknown_tool(&call.name, registry);
+        return refuse(call, Envelope::failure("unknown_tool", message));
+    };
+    if haft_model::was_left_open(&call) {
+        let message = format!(
+            "`{}` did not run: the reply ended before the call was closed. Make the whole call again.",
+            call.name
+        );
+        return refuse(call, Envelope::failure("not_closed", message));
+    }
+    if let Some(envelope) = masked(tool.as_ref(), &call.name, &call.arguments) {
+        return refuse(call, envelope);
+    }
+    let arguments = match strict_json::object(&call.arguments) {
+        Ok(Value::Object(arguments)) => {
+            let translated = Value::Object(match alias {
+                Some(alias) => (alias.translate)(arguments),
+                None => arguments,
+            });
+            tool.stand_in(&call.name, &translated).unwrap_or(translated)
+        }
+        Ok(arguments) => arguments,
+        Err(why) => {
+            let message = format!(
+                "`{}` did not run: {why}. Send one JSON object that fits the tool's schema; line ends in it are \\n, quotes \\\".",
+                call.name
+            );
+            return refuse(call, Envelope::failure("invalid_arguments", message));
+        }
+    };
+    if let Some(envelope) = tool.refusal(&arguments) {
+        return refuse(call, envelope);
+    }
+    if call.name == names::COMPLETE && !reply.last {
+        return refuse(call, not_alone());
+    }
+    Ok(Admitted {
+        tool: Arc::clone(tool),
+        call,
+        arguments,
+    })
+}
+
+/// Why the task is not taken for done after the other calls of a reply. It is, where all of them
+/// came before and succeeded.
+pub(crate) fn completion_objection(call: &ToolCall, before: &ToolsDone) -> Option<Envelope> {
+    (call.name == names::COMPLETE && before.any_failed).then(not_alone)
+}
+
+fn not_alone() -> Envelope {
+    let message = format!(
+        "`{}` did not run: it must be the last call of a reply, and the calls before it must succeed. Look at their results first, then call it alone.",
+        names::COMPLETE
+    );
+    Envelope::failure("not_alone", message)
+}
+
+/// Why arguments that came after the check cannot stand: they pass the same as those of the model.
+pub(crate) fn objection(tool: &dyn Tool, name: &str, arguments: &Value) -> Option<Envelope> {
+    masked(tool, name, &arguments.to_string()).or_else(|| tool.refusal(arguments))
+}
+
+fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
+    let message = format!(
+        "`{name}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, or use a variable or a file that holds it."
+    );
+    let holds = one_call::has_effects(tool.access()) && secrets::holds_a_mask(arguments);
+    holds.then(|| Envelope::failure("masked", message))
+}
+
+/// Tools named in answer to one that is unknown; servers may offer hundreds.
+const MOST_NAMED: usize = 20;
+
+/// What there is in place of a tool that there is not: those of a similar name, or else all that
+/// are offered, each with what a call of it must give.
+fn unknown_tool(name: &str, registry: &Registry) -> String {
+    if let Some((name, need)) = haft_tool::need_of(name) {
+        return format!(
+            "The tool `{name}` is not available here; it needs {need}. Go on without it."
+        );
+    }
+    let shown = |tool: &Arc<dyn Tool>| {
+        let ToolSpec {
+            name, parameters, ..
+        } = tool.spec();
+        let required = parameters["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        format!("`{name}` ({})", required.collect::<Vec<_>>().join(", "))
+    };
+    let mut near: Vec<_> = registry
+        .offered()
+        .chain(registry.deferred())
+        .map(|tool| (strsim::jaro_winkler(name, &tool.spec().name), tool))
+        .filter(|(similarity, _)| *similarity > 0.7)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
+    let all = || {
+        registry
+            .offered()
+            .take(MOST_NAMED)
+            .map(shown)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match near.join(" or ").as_str() {
+        "" => format!(
+            "There is no tool `{name}`. Do it with one of these: {}.",
+            all()
+        ),
+        near => format!("There is no tool `{name}`. Did you mean {near}?"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

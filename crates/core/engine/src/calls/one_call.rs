@@ -1,0 +1,275 @@
+//! Runs one call in a task of its own, and decides which calls may run in parallel and what a
+//! result means for the turn.
+
+use std::time::{Duration, Instant};
+
+use haft_tool::{Access, Intent, Registry, ToolContext, ToolOutput, TurnFlow};
+use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::call_check::Admitted;
+use crate::names;
+use crate::turn::event_log::CallRun;
+use crate::turn::turn_io::TurnIo;
+use crate::turn::{About, EffectCount, Question, ToolsDone};
+
+/// A call that runs.
+pub(crate) struct StartedCall {
+    task: JoinHandle<(ToolOutput, Duration)>,
+    since: Instant,
+    /// The programs of its command line, for the log.
+    programs: Vec<String>,
+}
+
+/// Starts one call in a task of its own, so that a tool that panics is an error result and nothing
+/// more.
+pub(crate) fn start(
+    admitted: Admitted,
+    registry: Registry,
+    context: ToolContext,
+) -> (ToolCall, StartedCall) {
+    let Admitted {
+        call,
+        tool,
+        arguments,
+    } = admitted;
+    let programs = match tool.intent(&arguments) {
+        Intent::Command { line, .. } => haft_permission::program_names(&line),
+        Intent::Files(_)
+        | Intent::Hosts(_)
+        | Intent::Input(_)
+        | Intent::Server { .. }
+        | Intent::Nothing
+        | Intent::Unknown => Vec::new(),
+    };
+    let since = Instant::now();
+    let task = tokio::spawn(async move {
+        let output = registry.call(tool.as_ref(), &context, arguments).await;
+        (output, since.elapsed())
+    });
+    (
+        call,
+        StartedCall {
+            task,
+            since,
+            programs,
+        },
+    )
+}
+
+/// Waits for a call that was started.
+pub(crate) async fn finish(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
+    let StartedCall {
+        task,
+        since,
+        programs,
+    } = started;
+    let (output, ran) = task.await.unwrap_or_else(|error| {
+        let message = format!(
+            "`{}` crashed ({error}). This is a bug in the tool; try another way.",
+            call.name
+        );
+        (
+            Envelope::failure("crashed", message).into(),
+            since.elapsed(),
+        )
+    });
+    (output, CallRun { ran, programs })
+}
+
+/// Notes what came of a call for the turn, and tells of what it asks or reports. A call that fails
+/// as it did before says what to do instead.
+pub(crate) fn note_output(
+    call: &ToolCall,
+    output: &mut ToolOutput,
+    done: &mut ToolsDone,
+    registry: &Registry,
+    io: &mut TurnIo<'_>,
+) {
+    let seen = fingerprint(call, &output.envelope);
+    done.seen.push(seen);
+    done.any_failed |= output.envelope.error.is_some();
+    if let Some(error) = &output.envelope.error
+        && io.note_failure(seen) > 1
+    {
+        let advice = advice(&error.code, &call.name, registry);
+        let text = output.envelope.text.trim_end();
+        output.envelope.text = format!(
+            "{text}\n[The same call failed in the same way before, and it will again: do not repeat it. {advice}]"
+        );
+    }
+    if haft_model::was_read_from_text(call) {
+        // Only what is so: told to make calls otherwise, a small model apologises and does not read
+        // the result.
+        output
+            .envelope
+            .text
+            .push_str("\n[Read from the text of your reply.]");
+    }
+    match &output.flow {
+        TurnFlow::Continue => {}
+        TurnFlow::Ask { question, options } => {
+            io.emit(EventBody::Question {
+                question: question.clone(),
+                options: options.clone(),
+            });
+            done.question = Some(Question {
+                question: question.clone(),
+                options: options.clone(),
+                about: About::Question,
+            });
+        }
+        TurnFlow::Plan { response, options } => {
+            io.emit(EventBody::Plan {
+                response: response.clone(),
+                options: options.clone(),
+            });
+            done.question = Some(Question {
+                question: response.clone(),
+                options: options.clone(),
+                about: About::Plan,
+            });
+        }
+        TurnFlow::Complete { result, command } => {
+            io.emit(EventBody::Completion {
+                result: result.clone(),
+                command: command.clone(),
+            });
+            done.completed = Some(result.clone());
+        }
+    }
+}
+
+/// Counts what came of a call that may write or run something. What fails at a server or another
+/// agent is not haft's to judge.
+pub(crate) fn count_effect(
+    call: &ToolCall,
+    fate: CallFate,
+    registry: &Registry,
+    counts: &mut EffectCount,
+) {
+    let Some(found) = registry.resolve(&call.name) else {
+        return;
+    };
+    let name = found.tool.spec().name.as_str();
+    let is_own = match found.tool.access() {
+        Access::Write => !names::WHERE_NEEDED.contains(&name),
+        Access::Execute => name == names::EXECUTE,
+        Access::Read | Access::State => return,
+    };
+    match fate {
+        CallFate::TookEffect => counts.took_effect += 1,
+        CallFate::Failed => counts.failed += u32::from(is_own),
+        CallFate::NotRun => counts.not_run += u32::from(is_own),
+    }
+}
+
+/// What became of a call.
+#[derive(Clone, Copy)]
+pub(crate) enum CallFate {
+    TookEffect,
+    Failed,
+    /// It was malformed, or not permitted.
+    NotRun,
+}
+
+impl CallFate {
+    /// That of a call that ran. One that changed files before it failed has taken effect; one that
+    /// wrote what was there has not.
+    pub(crate) fn of(output: &ToolOutput) -> Self {
+        let in_vain = output.envelope.error.is_some()
+            || output.envelope.data["change"] == haft_tool::UNCHANGED;
+        let failed = in_vain && output.changes.is_empty();
+        if failed {
+            Self::Failed
+        } else {
+            Self::TookEffect
+        }
+    }
+}
+
+/// What to do when a call has failed twice with this code. Only tools that are offered are named.
+fn advice(code: &str, tool: &str, registry: &Registry) -> String {
+    let with = |name: &str, advice: &str| {
+        if registry.offers(name) {
+            advice.to_owned()
+        } else {
+            String::new()
+        }
+    };
+    let other = "Send other arguments, use another tool, or answer and say what does not work.";
+    let advice = match code {
+        "no_match" => {
+            with(
+                names::READ,
+                "Read the file with `read_file` and copy the text from its result. ",
+            ) + &with(
+                names::WRITE,
+                "Or give the whole new file to `write_to_file`. ",
+            )
+        }
+        "ambiguous_match" => {
+            "Add the lines before and after it to the text you look for. ".to_owned()
+        }
+        "not_found" => {
+            "Use a path that is named above. ".to_owned()
+                + &with(names::WRITE, "Or make the file with `write_to_file`. ")
+        }
+        "invalid_arguments" | "invalid_diff" => {
+            match registry.get(tool).map(|tool| tool.manual().example) {
+                Some(example) if !example.is_empty() => {
+                    format!("Arguments that fit look like this: {example} ")
+                }
+                _ => String::new(),
+            }
+        }
+        "unknown_tool" => {
+            let told = registry.offered().chain(registry.deferred());
+            let names: Vec<_> = told.map(|tool| format!("`{}`", tool.spec().name)).collect();
+            format!("The tools are {}. ", names.join(", "))
+        }
+        "exit_status" => {
+            "Read its output, then change the command or the files it works on. ".to_owned()
+        }
+        _ => String::new(),
+    };
+    if advice.is_empty() {
+        other.to_owned()
+    } else {
+        advice.trim_end().to_owned()
+    }
+}
+
+/// What tells one call and its result from another. How the arguments are laid out makes no other
+/// call of it.
+fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
+    let arguments = serde_json::from_str(&call.arguments)
+        .map_or(call.arguments.clone(), |read: Value| read.to_string());
+    let mut hasher = Hasher::default();
+    hasher
+        .update(call.name.as_bytes())
+        .update(arguments.as_bytes());
+    hasher
+        .update(&[envelope.status as u8])
+        .update(envelope.text.as_bytes());
+    hasher.finish()
+}
+
+/// Whether a call may run beside others, and again after a crash.
+pub(crate) fn is_harmless(access: Access) -> bool {
+    access == Access::Read
+}
+
+/// Whether a call changes the world, so that it must be noted before it begins.
+pub(crate) fn has_effects(access: Access) -> bool {
+    match access {
+        Access::Write | Access::Execute => true,
+        Access::Read | Access::State => false,
+    }
+}
+
+/// Whether the result comes from the user later.
+pub(crate) fn waits_for_user(flow: &TurnFlow) -> bool {
+    matches!(flow, TurnFlow::Ask { .. } | TurnFlow::Plan { .. })
+}

@@ -1,0 +1,78 @@
+//! The progress that calls show while they run.
+
+use std::sync::Arc;
+
+use haft_tool::CallProgress;
+use haft_types::{EventBody, ToolCall};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::agents::relay::Relayed;
+use crate::turn::turn_io::TurnIo;
+
+/// Maximum events that wait to be shown; a slower listener misses some.
+const ROOM: usize = 64;
+
+/// Relays the progress of a group of calls to the event sink.
+pub(crate) struct ProgressRelay {
+    sender: Sender<EventBody>,
+    receiver: Receiver<EventBody>,
+}
+
+struct RelayedProgress {
+    id: String,
+    name: String,
+    sender: Sender<EventBody>,
+}
+
+impl CallProgress for RelayedProgress {
+    fn show(&self, text: String) {
+        let event = EventBody::ToolProgress {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            text,
+        };
+        // Progress is no part of the result: it is dropped if the channel is full.
+        drop(self.sender.try_send(event));
+    }
+}
+
+impl ProgressRelay {
+    pub(crate) fn new() -> Self {
+        let (sender, receiver) = mpsc::channel(ROOM);
+        Self { sender, receiver }
+    }
+
+    /// Returns the handle through which `call` shows its progress.
+    pub(crate) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
+        Arc::new(RelayedProgress {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            sender: self.sender.clone(),
+        })
+    }
+
+    /// Waits for `done` and emits the progress of the calls meanwhile. No progress is emitted after
+    /// this returns.
+    pub(crate) async fn until<T>(
+        &mut self,
+        done: impl Future<Output = T>,
+        relayed: &mut Relayed,
+        io: &mut TurnIo<'_>,
+    ) -> T {
+        let mut done = std::pin::pin!(done);
+        let output = loop {
+            tokio::select! {
+                output = &mut done => break output,
+                Some(event) = self.receiver.recv() => io.emit(event),
+                event = relayed.next() => io.relay(event),
+            }
+        };
+        while let Ok(event) = self.receiver.try_recv() {
+            io.emit(event);
+        }
+        for event in relayed.rest() {
+            io.relay(event);
+        }
+        output
+    }
+}

@@ -1,0 +1,73 @@
+//! Replaces a sub-agent's repeated read by a reference to the earlier result.
+//!
+//! Invariant: a result is replaced only while the newest request holds an equal earlier result in
+//! full.
+
+use haft_types::{Entry, Envelope, Role, ToolStatus};
+use serde_json::Value;
+
+use crate::agents::parent::Rank;
+use crate::names;
+use crate::session::Session;
+
+impl Session {
+    /// Replaces a read that the window already holds by a reference, and notes the saved tokens.
+    pub(crate) fn refer_to_earlier(&mut self, tool: &str, envelope: &mut Envelope) {
+        let is_read = self
+            .prompt
+            .registry()
+            .resolve(tool)
+            .is_some_and(|found| found.tool.spec().name == names::READ);
+        if self.agents.rank != Rank::Sub || !is_read || envelope.status != ToolStatus::Success {
+            return;
+        }
+        let number = |key: &str| envelope.data.get(key).and_then(Value::as_u64);
+        let (Some(path), Some(start), Some(end)) = (
+            envelope.data.get("path").and_then(Value::as_str),
+            number("start_line"),
+            number("end_line"),
+        ) else {
+            return;
+        };
+        if !self
+            .transcript
+            .history()
+            .iter()
+            .any(|entry| self.stands_whole(entry) && says(entry, envelope))
+        {
+            return;
+        }
+        let counter = &self.services.counter;
+        let reference = format!(
+            "`{path}` has not changed since you read lines {start}-{end}: that result stands above and is not repeated."
+        );
+        let before = counter.text(&envelope.text);
+        let after = counter.text(&reference);
+        if after < before {
+            self.meter.note_saved(u64::from(before - after));
+            envelope.text = reference;
+        }
+    }
+
+    /// Returns true if the newest request held this message as it is stored.
+    fn stands_whole(&self, entry: &Entry) -> bool {
+        entry.message.role == Role::Tool && self.sent.holds_whole(entry)
+    }
+}
+
+/// Returns true if a message is a result with an equal text about equal content.
+fn says(entry: &Entry, envelope: &Envelope) -> bool {
+    let file = |envelope: &Envelope| {
+        envelope
+            .context
+            .get("file")
+            .and_then(|file| file.get("hash"))
+            .cloned()
+    };
+    entry.message.tool_results().any(|result| {
+        result.envelope.text == envelope.text
+            && file(&result.envelope).is_some()
+            && file(&result.envelope) == file(envelope)
+            && result.envelope.data.get("path") == envelope.data.get("path")
+    })
+}

@@ -1,0 +1,357 @@
+//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads
+//! side by side and everything with effects one after another.
+//!
+//! Invariant: a call with effects is noted in the store before it begins, and its result is stored
+//! before it is shown.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_permission::ProjectFiles;
+use haft_tool::{CallName, RecordedCall, ToolContext, ToolOutput, Unrecorded};
+use haft_types::{Envelope, EventBody, ToolCall};
+use tokio_util::sync::CancellationToken;
+
+use super::call_check::{self, Admitted, Refused};
+use super::one_call::{self, CallFate};
+use super::permit::{Denied, Granted};
+use super::progress::ProgressRelay;
+use crate::error::EngineError;
+use crate::hooks::session_hooks::{HookedCall, RanCall};
+use crate::ports::ModelTokens;
+use crate::session::transcript::ResultParts;
+use crate::session::{Session, secrets};
+use crate::turn::turn_io::{TurnIo, call_result};
+use crate::turn::{Input, ToolsDone};
+
+/// A call that may run.
+struct Permitted {
+    admitted: Admitted,
+    /// Files outside the workspace it may reach.
+    outside: Vec<PathBuf>,
+    /// Whether it may write to the project's repository as a commit does.
+    commits: bool,
+    /// Whether it runs with other arguments than the model gave.
+    changed: bool,
+}
+
+impl Session {
+    pub(crate) async fn run_tools(
+        &mut self,
+        calls: Vec<ToolCall>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Input, EngineError> {
+        let mut done = ToolsDone::default();
+        let mut admitted = Vec::new();
+        let stop = self.transcript.last_stop_reason();
+        for checked in call_check::admit_all(calls, &stop, self.prompt.registry()) {
+            let permitted = match checked {
+                // What a person is asked stands after the results of what came before.
+                Ok(call) if !one_call::is_harmless(call.tool.access()) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io)
+                        .await?;
+                    match call_check::completion_objection(&call.call, &done) {
+                        Some(envelope) => Some(Err(Box::new(Refused {
+                            call: call.call,
+                            envelope,
+                            denied: false,
+                        }))),
+                        None => self.permitted(call, io).await,
+                    }
+                }
+                Ok(call) => self.permitted(call, io).await,
+                Err(refused) => Some(Err(refused)),
+            };
+            let Some(permitted) = permitted else {
+                return Ok(Input::Cancelled);
+            };
+            match permitted {
+                Ok(call) if one_call::is_harmless(call.admitted.tool.access()) => {
+                    admitted.push(call);
+                }
+                Ok(call) => self.run_group(vec![call], &mut done, io).await?,
+                Err(refused) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io)
+                        .await?;
+                    if refused.denied {
+                        done.denied = Some(refused.envelope.text.clone());
+                    }
+                    one_call::count_effect(
+                        &refused.call,
+                        CallFate::NotRun,
+                        self.prompt.registry(),
+                        &mut done.effects,
+                    );
+                    let mut output = refused.envelope.into();
+                    one_call::note_output(
+                        &refused.call,
+                        &mut output,
+                        &mut done,
+                        self.prompt.registry(),
+                        io,
+                    );
+                    self.answer(&refused.call, output, io).await?;
+                }
+            }
+            if io.cancel.is_cancelled() {
+                return Ok(Input::Cancelled);
+            }
+        }
+        self.run_group(admitted, &mut done, io).await?;
+        done.spent = self.meter.spent();
+        Ok(Input::ToolsDone(done))
+    }
+
+    /// Whether a call may run. None when the run was cancelled while somebody was asked: the call
+    /// stays as it is.
+    async fn permitted(
+        &self,
+        call: Admitted,
+        io: &mut TurnIo<'_>,
+    ) -> Option<Result<Permitted, Box<Refused>>> {
+        let HookedCall {
+            call,
+            opinion,
+            mut changed,
+        } = match self.before_call(call, io).await {
+            Ok(hooked) => hooked,
+            Err(refused) => return Some(Err(refused)),
+        };
+        let is_still = self.services.running.names().is_empty();
+        let files = if is_still {
+            ProjectFiles::Still
+        } else {
+            ProjectFiles::Changing
+        };
+        // Nothing changes before it is decided.
+        let context = self.tool_context(&call.call, &Unrecorded, io.cancel, &ProgressRelay::new());
+        let decided = tokio::select! {
+            biased;
+            () = io.cancel.cancelled() => return None,
+            decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion, files) => decided,
+        };
+        Some(match decided {
+            Ok(Granted {
+                outside,
+                commits,
+                changed: other,
+                notice,
+            }) => {
+                if let Some(notice) = notice {
+                    io.notice("permissions", notice);
+                }
+                let objection = other.as_ref().and_then(|other| {
+                    call_check::objection(call.tool.as_ref(), &call.call.name, other)
+                });
+                if let Some(envelope) = objection {
+                    return Some(Err(Box::new(Refused {
+                        call: call.call,
+                        envelope,
+                        denied: false,
+                    })));
+                }
+                changed |= other.is_some();
+                let arguments = other.unwrap_or(call.arguments);
+                Ok(Permitted {
+                    admitted: Admitted { arguments, ..call },
+                    outside,
+                    commits,
+                    changed,
+                })
+            }
+            Err(Denied {
+                envelope,
+                wants_person,
+            }) => Err(Box::new(Refused {
+                call: call.call,
+                envelope,
+                denied: wants_person,
+            })),
+        })
+    }
+
+    /// Runs calls side by side and stores their results in order.
+    async fn run_group(
+        &mut self,
+        group: Vec<Permitted>,
+        done: &mut ToolsDone,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let mut started = Vec::with_capacity(group.len());
+        let mut shown = ProgressRelay::new();
+        for Permitted {
+            admitted: call,
+            outside,
+            commits,
+            changed,
+        } in group
+        {
+            // Before it is noted as begun: should haft be killed while it scans, the call has
+            // certainly not run.
+            let recorded = self
+                .recorded
+                .begin(self.name_of(&call.call), call.tool.access())
+                .await;
+            if one_call::has_effects(call.tool.access()) {
+                self.transcript.note_begun(&call.call).await?;
+            }
+            let mut context = self.tool_context(&call.call, recorded.as_ref(), io.cancel, &shown);
+            context.workspace.extra.extend(outside);
+            context.commits = commits;
+            let ran = RanCall {
+                arguments: self.kept_arguments(&call, changed),
+                changed,
+            };
+            let (call, task) = one_call::start(call, self.prompt.registry().clone(), context);
+            started.push((call, task, recorded, ran));
+        }
+        for (call, task, recorded, ran) in started {
+            let (output, run) = shown
+                .until(one_call::finish(&call, task), &mut self.agents.relayed, io)
+                .await;
+            io.note_run(&call, run);
+            self.take_relayed_usage();
+            let mut output = recorded.end(output).await;
+            self.after_call(&call, &ran, &mut output, io).await;
+            one_call::count_effect(
+                &call,
+                CallFate::of(&output),
+                self.prompt.registry(),
+                &mut done.effects,
+            );
+            one_call::note_output(&call, &mut output, done, self.prompt.registry(), io);
+            if !one_call::waits_for_user(&output.flow) {
+                self.answer(&call, output, io).await?;
+            }
+            self.tell_tasks(io);
+        }
+        Ok(())
+    }
+
+    fn name_of(&self, call: &ToolCall) -> CallName {
+        // A call is always part of a stored reply.
+        let message_id = self
+            .transcript
+            .last_reply()
+            .unwrap_or_else(|| self.transcript.fresh_id());
+        CallName {
+            message_id,
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+        }
+    }
+
+    fn tool_context(
+        &self,
+        call: &ToolCall,
+        recorded: &dyn RecordedCall,
+        cancel: &CancellationToken,
+        shown: &ProgressRelay,
+    ) -> ToolContext {
+        ToolContext {
+            workspace: self.config.folders.workspace.clone(),
+            readable: self.permit.readable(),
+            call_id: call.id.clone(),
+            cancel: cancel.clone(),
+            limits: self.services.running.limits().output(),
+            environment: Arc::clone(&self.config.tools.child_environment),
+            commits: false,
+            tools: self.prompt.registry().told(),
+            progress: shown.of(call),
+            todo: Arc::clone(self.prompt.todo()) as _,
+            reads: Arc::clone(self.prompt.reads()) as _,
+            history: recorded.history(),
+            take_back: recorded.take_back(),
+            useful: Arc::clone(&self.prompt.knowledge().useful) as _,
+            notes: Arc::clone(&self.prompt.knowledge().notes) as _,
+            transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
+            tokens: Arc::new(ModelTokens::new(
+                Arc::clone(&self.services.counter),
+                &self.config.model,
+            )),
+            documents: self.services.running.readers().documents.clone(),
+            buffers: self.services.running.readers().buffers.clone(),
+        }
+    }
+
+    /// Stores the result of a call, then shows it.
+    pub(crate) async fn answer(
+        &mut self,
+        call: &ToolCall,
+        output: ToolOutput,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let ToolOutput {
+            mut envelope,
+            images,
+            changes,
+            requests,
+            flow: _,
+            health: _,
+        } = output;
+        for (model, usage, cost) in requests {
+            self.meter.add_relayed(usage, vec![cost]);
+            io.emit(EventBody::Usage {
+                model,
+                usage,
+                cost,
+                saved_tokens: 0,
+            });
+        }
+        if let Some(described) = Box::pin(self.described(&images, io)).await? {
+            envelope.text = format!("{}\n\n{described}", envelope.text.trim_end());
+        }
+        secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
+        self.refer_to_earlier(&call.name, &mut envelope);
+        let event = call_result(call, &envelope);
+        let tool = self.prompt.own_name(&call.name);
+        let changed = changes
+            .iter()
+            .map(|change| self.config.folders.workspace.display(&change.path))
+            .collect();
+        self.transcript
+            .append_result(
+                call,
+                tool,
+                ResultParts {
+                    envelope,
+                    images,
+                    changed,
+                },
+            )
+            .await?;
+        io.emit(event);
+        for change in changes {
+            self.prompt
+                .note_change(&self.config.folders.workspace, &change);
+            let path = self.config.folders.workspace.display(&change.path);
+            io.emit(EventBody::FileChanged {
+                path,
+                change: change.kind,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Why a call has no result of its own.
+#[derive(Clone, Copy)]
+pub(crate) enum Interruption {
+    /// It was begun; nobody knows how far it came.
+    Uncertain,
+    /// It was not begun, and the user has moved on.
+    NotRun,
+}
+
+pub(crate) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
+    let name = &call.name;
+    let text = match why {
+        Interruption::Uncertain => format!(
+            "`{name}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again."
+        ),
+        Interruption::NotRun => {
+            format!("`{name}` did not run: the turn was interrupted before it began.")
+        }
+    };
+    Envelope::failure("interrupted", text)
+}

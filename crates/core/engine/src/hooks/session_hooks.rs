@@ -1,0 +1,303 @@
+//! The points at which a session calls its hooks, and the effects of their outcomes on tool calls,
+//! prompts, requests and the end of a turn.
+//!
+//! Invariant: permission is checked for arguments that a callback changed, and the model is told
+//! about the change.
+
+use std::sync::Arc;
+
+use haft_context::ContextError;
+use haft_model::{ModelError, Reply};
+use haft_tool::ToolOutput;
+use haft_types::{Decision, Envelope, HookPoint, Origin, Outcome, Request, ToolCall};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::event::{HookEvent, ToolResponse};
+use super::runner::{HookRunner, called_name};
+use super::{Callbacks, HookOutcome};
+use crate::agents::parent::Rank;
+use crate::calls::call_check::{self, Admitted, Refused};
+use crate::calls::one_call;
+use crate::calls::permit::Opinion;
+use crate::error::EngineError;
+use crate::names::CHANGED_NOTE;
+use crate::session::Session;
+use crate::session::config::SessionConfig;
+use crate::turn::Reason;
+use crate::turn::turn_io::TurnIo;
+
+/// The arguments of a call that runs.
+pub(crate) struct RanCall {
+    /// The arguments; null if no callback wants them after the call and none changed them.
+    pub(crate) arguments: Value,
+    /// True if a callback changed the arguments.
+    pub(crate) changed: bool,
+}
+
+/// A call that no callback blocked.
+pub(crate) struct HookedCall {
+    pub(crate) call: Admitted,
+    /// The permission that callbacks requested.
+    pub(crate) opinion: Opinion,
+    /// True if a callback changed the arguments.
+    pub(crate) changed: bool,
+}
+
+impl SessionConfig {
+    /// Returns the runner of this session's callbacks.
+    pub(crate) fn hook_runner(&self) -> HookRunner {
+        self.hook_runner_with(Callbacks::new(self.callbacks.clone()))
+    }
+
+    /// Returns a runner that calls nothing.
+    pub(crate) fn silent_hook_runner(&self) -> HookRunner {
+        self.hook_runner_with(Callbacks::default())
+    }
+
+    fn hook_runner_with(&self, callbacks: Callbacks) -> HookRunner {
+        let shared = Arc::clone(&self.safety.shared);
+        HookRunner::new(callbacks, &self.folders.workspace, shared)
+    }
+}
+
+impl Session {
+    /// Calls the callbacks for a tool call, before its permission is checked.
+    pub(crate) async fn before_call(
+        &self,
+        call: Admitted,
+        io: &mut TurnIo<'_>,
+    ) -> Result<HookedCall, Box<Refused>> {
+        if !self.hooks.listen_to(HookPoint::PreToolCall) {
+            return Ok(HookedCall {
+                call,
+                opinion: Opinion::None,
+                changed: false,
+            });
+        }
+        let event = HookEvent::PreToolCall {
+            tool: called_name(self.prompt.registry(), &call.call.name, &call.arguments),
+            tool_use_id: call.call.id.clone(),
+            tool_input: call.arguments.clone(),
+        };
+        let outcome = self.call_back(event, io).await;
+        let denied =
+            (outcome.permission == Some(Decision::Deny)).then(|| "it is not permitted".to_owned());
+        if let Some(why) = outcome.block.or(denied).or(outcome.stop) {
+            let message = format!("`{}` did not run: a hook blocked it: {why}", call.call.name);
+            let envelope = Envelope::failure("hook_blocked", message);
+            return Err(Box::new(Refused {
+                call: call.call,
+                envelope,
+                denied: false,
+            }));
+        }
+        let opinion = match outcome.permission {
+            Some(Decision::Allow) => Opinion::Allow,
+            Some(Decision::Ask) => Opinion::Ask,
+            Some(Decision::Deny) | None => Opinion::None,
+        };
+        let Some(arguments) = outcome.input.filter(|input| *input != call.arguments) else {
+            return Ok(HookedCall {
+                call,
+                opinion,
+                changed: false,
+            });
+        };
+        if let Some(envelope) =
+            call_check::objection(call.tool.as_ref(), &call.call.name, &arguments)
+        {
+            return Err(Box::new(Refused {
+                call: call.call,
+                envelope,
+                denied: false,
+            }));
+        }
+        Ok(HookedCall {
+            call: Admitted { arguments, ..call },
+            opinion,
+            changed: true,
+        })
+    }
+
+    /// Returns the arguments of a call if they are needed after it, or null.
+    pub(crate) fn kept_arguments(&self, call: &Admitted, changed: bool) -> Value {
+        let wanted = changed || self.hooks.listen_to(HookPoint::PostToolCall);
+        if wanted {
+            call.arguments.clone()
+        } else {
+            Value::Null
+        }
+    }
+
+    /// Calls the callbacks after a tool call, and adds their objections to the next request.
+    pub(crate) async fn after_call(
+        &self,
+        call: &ToolCall,
+        ran: &RanCall,
+        output: &mut ToolOutput,
+        io: &mut TurnIo<'_>,
+    ) {
+        if ran.changed {
+            output
+                .envelope
+                .text
+                .extend([CHANGED_NOTE, &ran.arguments.to_string()]);
+        }
+        if !self.hooks.listen_to(HookPoint::PostToolCall) || one_call::waits_for_user(&output.flow)
+        {
+            return;
+        }
+        let event = HookEvent::PostToolCall {
+            tool: called_name(self.prompt.registry(), &call.name, &ran.arguments),
+            tool_use_id: call.id.clone(),
+            tool_input: ran.arguments.clone(),
+            tool_response: ToolResponse {
+                status: output.envelope.status,
+                text: output.envelope.text.clone(),
+            },
+        };
+        if let Some(why) = self.call_back(event, io).await.block {
+            self.hooks
+                .add_context(format!("A hook objects to what `{}` did: {why}", call.name));
+        }
+    }
+
+    /// Returns the event before a request is sent.
+    pub(crate) fn request_start(&self, request: &Request) -> HookEvent {
+        HookEvent::ApiRequestStart {
+            model: self.config.model.full_name(),
+            messages: request.segments.len(),
+            tokens: request.tokens(),
+        }
+    }
+
+    /// Returns the event after a request was answered or failed.
+    pub(crate) fn request_end(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
+        let reply = arrived.as_ref().ok();
+        HookEvent::ApiRequestEnd {
+            model: self.config.model.full_name(),
+            usage: reply.map(|reply| reply.usage),
+            stop_reason: reply.map(|reply| reply.stop.clone()),
+            error: arrived.as_ref().err().map(ToString::to_string),
+        }
+    }
+
+    /// Calls every callback that wants the event, and shows their messages to the user.
+    pub(crate) async fn call_back(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
+        let outcome = self.hooks.call(event, io.cancel).await;
+        self.tell_hook_notices(io);
+        outcome
+    }
+
+    /// Shows the messages of callbacks to the user.
+    pub(crate) fn tell_hook_notices(&self, io: &mut TurnIo<'_>) {
+        for notice in self
+            .hooks
+            .with_pending(|pending| std::mem::take(&mut pending.notices))
+        {
+            io.tell(notice);
+        }
+    }
+
+    /// Announces the start of the conversation and the prompt. Returns the reason if a callback
+    /// blocks the prompt or ends the turn.
+    pub(crate) async fn greet(
+        &self,
+        input: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Reason> {
+        // A sub-agent's task is not the user's prompt, and its conversation is not the user's.
+        if self.agents.rank == Rank::Sub {
+            return Ok(());
+        }
+        if !self
+            .hooks
+            .with_pending(|pending| std::mem::replace(&mut pending.greeted, true))
+        {
+            let source = if self.resumed { "resume" } else { "startup" };
+            let event = HookEvent::ConversationStart {
+                source,
+                model: self.config.model.full_name(),
+            };
+            self.hooks.call(event, cancel).await;
+        }
+        if let Some(prompt) = input {
+            let asked = self
+                .hooks
+                .call(
+                    HookEvent::UserPromptSubmit {
+                        prompt: prompt.to_owned(),
+                    },
+                    cancel,
+                )
+                .await;
+            if let Some(why) = asked.block {
+                let message = format!("A hook blocked this prompt: {why}");
+                return Err(Reason {
+                    code: "hook_blocked".into(),
+                    message,
+                });
+            }
+        }
+        self.hooks.take_stop().map_or(Ok(()), Err)
+    }
+
+    /// Reads the project's documents again if they changed, with events before and after.
+    pub(crate) async fn refresh_documents(
+        &mut self,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Vec<String>, ContextError> {
+        if !self
+            .prompt
+            .is_stale(&self.config, self.transcript.history())
+        {
+            return self.refresh_prompt();
+        }
+        self.hooks.before_documents().await;
+        let problems = self.refresh_prompt()?;
+        self.hooks
+            .after_documents(self.prompt.standing_documents())
+            .await;
+        self.tell_hook_notices(io);
+        Ok(problems)
+    }
+
+    /// Appends the texts of callbacks for the model.
+    pub(crate) async fn append_context(&mut self) -> Result<(), EngineError> {
+        let context = self
+            .hooks
+            .with_pending(|pending| std::mem::take(&mut pending.context));
+        if context.is_empty() {
+            return Ok(());
+        }
+        let text = format!("<hook_context>\n{}\n</hook_context>", context.join("\n\n"));
+        self.transcript.append_user(text, Origin::Engine).await
+    }
+
+    /// Keeps the outcome of the turn for the event at the end of the session.
+    pub(crate) fn note_end(&self, outcome: Outcome) {
+        self.hooks
+            .with_pending(|pending| pending.last = Some(outcome));
+    }
+
+    /// Announces the end of the session. Returns the messages of callbacks for the user.
+    pub async fn close(&mut self) -> Vec<String> {
+        let reason = self
+            .hooks
+            .with_pending(|pending| pending.last)
+            .map_or("", Outcome::name)
+            .to_owned();
+        self.hooks
+            .call(
+                HookEvent::ConversationEnd { reason },
+                &CancellationToken::new(),
+            )
+            .await;
+        self.hooks
+            .with_pending(|pending| std::mem::take(&mut pending.notices))
+            .into_iter()
+            .map(|notice| notice.message)
+            .collect()
+    }
+}

@@ -1,0 +1,104 @@
+//! Active context: the descriptions of the project's folders that the system message holds.
+//!
+//! Invariant: the text stays as it was sent while the provider may still have it in its cache, also
+//! in another process: it is stored with the conversation.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use haft_project::active;
+use haft_tool::FileChange;
+use haft_types::ChangeKind;
+
+use crate::session::config::SessionConfig;
+use crate::stored_state::{SentDescriptions, StoredState};
+
+/// The changed files of each folder, and how each was changed.
+pub(crate) type ChangedFolders = BTreeMap<PathBuf, BTreeMap<PathBuf, ChangeKind>>;
+
+/// The descriptions as they are sent, and the folders whose descriptions are out of date.
+#[derive(Default)]
+pub(crate) struct Active {
+    text: Option<String>,
+    /// True if the text is stored.
+    kept: bool,
+    changed: ChangedFolders,
+}
+
+impl Active {
+    /// Restores the text that was sent last. A conversation that has sent none yet gets the
+    /// descriptions on disk.
+    pub(crate) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
+        if !config.policy.active {
+            return Self::default();
+        }
+        match state.take() {
+            Some(SentDescriptions(text)) => Self {
+                text,
+                kept: true,
+                changed: ChangedFolders::new(),
+            },
+            None => Self {
+                text: current(config),
+                kept: false,
+                changed: ChangedFolders::new(),
+            },
+        }
+    }
+
+    /// Returns the text for the system message.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Reads the descriptions on disk again. Returns true if the text changed.
+    pub(crate) fn refresh(&mut self, config: &SessionConfig) -> bool {
+        if !config.policy.active {
+            return false;
+        }
+        let now = current(config);
+        let changed = now != self.text;
+        if changed {
+            self.text = now;
+            self.kept = false;
+        }
+        changed
+    }
+
+    /// Returns the text if it must be stored before the next request.
+    pub(crate) fn unkept(&self) -> Option<SentDescriptions> {
+        (!self.kept).then(|| SentDescriptions(self.text.clone()))
+    }
+
+    /// Notes that the text is stored.
+    pub(crate) fn note_kept(&mut self) {
+        self.kept = true;
+    }
+
+    /// Takes the folders in which files changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> ChangedFolders {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Notes a file that a call changed.
+    pub(crate) fn note(&mut self, root: &Path, change: &FileChange) {
+        let Ok(inside) = change.path.strip_prefix(root) else {
+            return;
+        };
+        let hidden =
+            |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        let folder = inside.parent().unwrap_or(Path::new(""));
+        if !folder.components().any(hidden) {
+            self.changed
+                .entry(folder.to_owned())
+                .or_default()
+                .insert(inside.to_owned(), change.kind);
+        }
+    }
+}
+
+/// Returns the descriptions on disk.
+fn current(config: &SessionConfig) -> Option<String> {
+    let found = active::load(&config.knowledge.paths, &mut Vec::new());
+    active::text(&found).map(|text| config.safety.masker.mask(&text).into_owned())
+}

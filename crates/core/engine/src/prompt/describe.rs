@@ -1,0 +1,149 @@
+//! Updates the descriptions of folders after a turn that changed files.
+//!
+//! Invariant: a description that can't be written is a warning and changes nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use haft_context::{ChangedFile, FolderChange, active_request};
+use haft_project::active;
+use haft_types::{ChangeKind, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
+
+use crate::error::EngineError;
+use crate::session::Session;
+use crate::turn::turn_io::TurnIo;
+
+/// Maximum folders that are described after one turn.
+const MAX_FOLDERS: usize = 8;
+/// Maximum files of a folder, and bytes of each, that the model reads.
+const MAX_FILES: usize = 10;
+const MAX_BYTES: usize = 4 * 1024;
+/// Maximum names of a folder, and characters of the task and of the answer.
+const MAX_NAMES: usize = 100;
+const MAX_CHARACTERS: usize = 2_000;
+
+impl Session {
+    /// Stores the descriptions that the next request holds.
+    pub(crate) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
+        if !self.config.policy.active {
+            return Ok(());
+        }
+        if let Some(text) = self.prompt.active.unkept() {
+            self.transcript.keep_state(&text).await?;
+            self.prompt.active.note_kept();
+        }
+        Ok(())
+    }
+
+    /// Updates the descriptions of the folders in which the turn changed files.
+    pub(crate) async fn describe_changes(&mut self, outcome: Outcome, io: &mut TurnIo<'_>) {
+        let mut changed = self.prompt.active.take_changed();
+        let wanted = match outcome {
+            Outcome::Completed | Outcome::Waiting => true,
+            // The user should neither wait nor pay for more.
+            Outcome::Aborted | Outcome::Exhausted | Outcome::Failed => false,
+        };
+        let may_write = self.config.knowledge.paths.trusted && self.mode() != PermissionMode::Plan;
+        if !self.config.policy.active || !wanted || !may_write {
+            return;
+        }
+        changed.retain(|folder, _| self.config.knowledge.paths.root.join(folder).is_dir());
+        let until = Instant::now() + Duration::from_secs(self.config.policy.summary_timeout.into());
+        for (folder, files) in changed.into_iter().take(MAX_FOLDERS) {
+            let left = until.saturating_duration_since(Instant::now());
+            if let Err(why) = self.describe(&folder, &files, left, io).await {
+                let folder = if folder.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    &folder
+                };
+                let message = format!(
+                    "the description of `{}` was not brought up to date: {why}",
+                    folder.display()
+                );
+                io.error("active_context", message);
+            }
+        }
+    }
+
+    async fn describe(
+        &mut self,
+        folder: &Path,
+        files: &BTreeMap<PathBuf, ChangeKind>,
+        limit: Duration,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), String> {
+        let masker = self.config.safety.masker.clone();
+        let masked = |text: &str| masker.mask(text).into_owned();
+        let paths = self.config.knowledge.paths.clone();
+        let before = active::load(&paths, &mut Vec::new())
+            .into_iter()
+            .find(|one| one.folder == folder);
+        let before = before.map(|one| masked(&one.text));
+        let names = names_in(&paths.root.join(folder));
+        let shown: Vec<_> = files
+            .iter()
+            .take(MAX_FILES)
+            .map(|(path, kind)| ChangedFile {
+                path: path.display().to_string(),
+                change: word(*kind),
+                text: masked(&beginning(&paths.root.join(path))),
+            })
+            .collect();
+        let newest = |role| self.transcript.newest_text(role, MAX_CHARACTERS);
+        let task = newest(Role::User);
+        let answer = newest(Role::Assistant);
+        let name = folder.display().to_string();
+        let change = FolderChange {
+            folder: if name.is_empty() { "." } else { &name },
+            before: before.as_deref(),
+            names: &names,
+            files: &shown,
+            task: &task,
+            answer: &answer,
+        };
+        let language = self.config.policy.prompt_language;
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| {
+            active_request(&change, language, by, counter)
+        };
+        let made = self.ask_summariser(&request, limit, io).await?;
+        io.emit(made.usage_event());
+        let text = made.written().map_err(|why| why.to_string())?;
+        active::write(&paths, folder, &masked(&text)).map_err(|error| error.to_string())
+    }
+}
+
+fn word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Deleted => "deleted",
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names.truncate(MAX_NAMES);
+    names
+}
+
+/// Returns the start of a text file, or an empty text for anything else.
+fn beginning(path: &Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let is_file = path
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file());
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_BYTES as u64).read_to_end(&mut bytes));
+    if !is_file || read.is_err() || bytes.contains(&0) {
+        return String::new();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

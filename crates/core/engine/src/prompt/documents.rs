@@ -1,0 +1,264 @@
+//! The standing documents of a project: documentation of libraries, external tools, `AGENTS.md` and
+//! `CLAUDE.md`, rules, `CODE_LAW.md`.
+//!
+//! Every file and folder they come from is looked at before every request by size and time alone;
+//! only when one differs, or when a file was touched that brings in others, they are read again,
+//! and only when what they say differs the documents layer is made anew: one named break of the
+//! prefix.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use haft_context::{Document, DocumentKind, Documents, Need};
+use haft_project::instructions::Instructions;
+use haft_project::library::Libraries;
+use haft_project::rules::{Applies, RuleFile};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, instructions, rules};
+use haft_text::Masker;
+use haft_types::TokenCounter;
+use tracing::info;
+
+use super::external::ExternalShelf;
+use super::stamps::Stamps;
+use super::touched::Touched;
+use crate::session::config::ProjectRules;
+
+/// What `index.md` is followed by.
+const READ_THE_INDEX: &str =
+    "Start by reading those of the rule files listed here that bear on the task.";
+/// What rules are headed by that only their files hold.
+const FURTHER: &str = "Further rules";
+
+/// The project's documents as they were last seen.
+pub(crate) struct StandingDocuments {
+    paths: KnowledgePaths,
+    libraries: Libraries,
+    masker: Masker,
+    rules: ProjectRules,
+    /// The heading and text of the document about external tools.
+    external: Option<(String, String)>,
+    /// Everything else they come from, as it was.
+    watched: Stamps,
+    /// The files that were read, edited or mentioned when they were last read, and how many of
+    /// each.
+    touched: BTreeSet<PathBuf>,
+    counts: (usize, usize),
+    documents: Vec<Document>,
+    agents_md: Option<String>,
+    /// What people have not seen yet.
+    problems: Vec<FileProblem>,
+    layer: Documents,
+}
+
+impl StandingDocuments {
+    /// The documents that are looked for there.
+    pub(crate) fn new(
+        paths: KnowledgePaths,
+        libraries: Libraries,
+        masker: Masker,
+        rules: ProjectRules,
+    ) -> Self {
+        Self {
+            paths,
+            libraries,
+            masker,
+            rules,
+            external: None,
+            watched: Stamps::default(),
+            touched: BTreeSet::new(),
+            counts: (0, 0),
+            documents: Vec::new(),
+            agents_md: None,
+            problems: Vec::new(),
+            layer: Documents::default(),
+        }
+    }
+
+    /// The documents layer.
+    pub(crate) fn layer(&self) -> &Documents {
+        &self.layer
+    }
+
+    /// Each of them.
+    pub(crate) fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// The text of the project's `AGENTS.md`.
+    pub(crate) fn agents_md(&self) -> Option<&str> {
+        self.agents_md.as_deref()
+    }
+
+    /// What people should know and have not seen.
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
+        self.problems
+            .drain(..)
+            .map(|problem| problem.to_string())
+            .collect()
+    }
+
+    /// Whether anything they come from is not as it was.
+    pub(crate) fn is_stale(&self, touched: Touched<'_>, tools: Option<&ExternalShelf>) -> bool {
+        let external = tools.and_then(ExternalShelf::document);
+        self.external.as_ref() != external
+            || self.counts != touched.counts()
+            || !self.watched.same()
+    }
+
+    /// What the documents of a kind are headed by.
+    pub(crate) fn headings(&self, of: impl Fn(DocumentKind) -> bool) -> Vec<String> {
+        self.documents
+            .iter()
+            .filter(|one| of(one.kind))
+            .map(|one| one.heading.clone())
+            .collect()
+    }
+
+    /// Looks whether anything changed, and says whether the layer is a new one.
+    pub(crate) fn look(
+        &mut self,
+        touched: Touched<'_>,
+        tools: Option<&ExternalShelf>,
+        counter: &dyn TokenCounter,
+    ) -> bool {
+        if !self.is_stale(touched, tools) {
+            return false;
+        }
+        self.external = tools.and_then(ExternalShelf::document).cloned();
+        self.counts = touched.counts();
+        self.touched = touched.paths();
+        let before = std::mem::take(&mut self.documents);
+        self.read();
+        if self.documents == before {
+            return false;
+        }
+        for document in &self.documents {
+            let kind = format!("{:?}", document.kind).to_lowercase();
+            let bytes = document.text.len();
+            info!(kind, name = document.heading, bytes, "instructions loaded");
+        }
+        self.layer = Documents::new(self.documents.clone(), counter);
+        true
+    }
+
+    fn read(&mut self) {
+        let paths = &self.paths;
+        let mut problems = Vec::new();
+        let folders = instructions::folders(paths, self.touched.iter().map(PathBuf::as_path));
+        // Stamps come before what they stand for: what changes in between is read again.
+        let mut watched: Vec<PathBuf> = paths
+            .folders(KnowledgeKind::Rules)
+            .into_iter()
+            .map(|folder| folder.path)
+            .collect();
+        watched.extend(instructions::files(paths, &folders));
+        watched.push(self.libraries.list());
+        if paths.trusted {
+            watched.push(paths.root.clone());
+        }
+        self.watched = Stamps::of(watched);
+
+        let instructions = instructions::load(paths, &folders, &mut problems);
+        let rules = match self.rules {
+            ProjectRules::Told => rules::load(paths, &mut problems),
+            ProjectRules::LeftOut => Vec::new(),
+        };
+        let law = paths
+            .trusted
+            .then(|| instructions::code_law(paths, &mut problems))
+            .flatten();
+        let libraries = self.libraries.documents(paths, &mut problems);
+        let standing = instructions.iter().chain(&law).map(|one| &one.path);
+        let found = standing
+            .chain(rules.iter().map(|rule| &rule.path))
+            .chain(libraries.iter().map(|one| &one.path));
+        self.watched.add(found.cloned());
+
+        let at_root = paths.root.join("AGENTS.md");
+        let masked = |text: &str| self.masker.mask(text).into_owned();
+        self.agents_md = instructions
+            .iter()
+            .find(|one| one.path == at_root)
+            .map(|one| masked(&one.text));
+        let document = |kind, heading, text: &str| Document {
+            kind,
+            heading,
+            text: masked(text),
+            need: Need::Always,
+        };
+        // The project goes before the user.
+        let (of_project, of_user): (Vec<_>, Vec<_>) = instructions
+            .iter()
+            .partition(|one| one.path.starts_with(&paths.root));
+        let standing =
+            |one: &&Instructions| document(DocumentKind::Rules, paths.shown(&one.path), &one.text);
+        let of_libraries = libraries.iter().map(|one| Document {
+            need: Need::IfRoom,
+            ..document(DocumentKind::LibraryDocs, one.heading.clone(), &one.text)
+        });
+        let of_tools = self.external.iter().map(|(heading, text)| Document {
+            need: Need::IfRoom,
+            ..document(DocumentKind::ExternalTools, heading.clone(), text)
+        });
+        let mut documents: Vec<_> = of_libraries
+            .chain(of_tools)
+            .chain(of_project.iter().map(standing))
+            .collect();
+        let sent = rules
+            .iter()
+            .filter_map(|rule| Some((rule, self.text_of(rule)?)));
+        documents.extend(
+            sent.map(|(rule, text)| document(DocumentKind::Rules, paths.shown(&rule.path), &text)),
+        );
+        documents.extend(of_user.iter().map(standing));
+        documents.extend(
+            further(paths, &rules)
+                .map(|text| document(DocumentKind::Rules, FURTHER.to_owned(), &text)),
+        );
+        documents.extend(
+            law.iter()
+                .map(|one| document(DocumentKind::CodeLaw, paths.shown(&one.path), &one.text)),
+        );
+        self.documents = documents;
+        self.problems.extend(problems);
+    }
+
+    /// What is sent of a rule now.
+    fn text_of(&self, rule: &RuleFile) -> Option<String> {
+        match &rule.applies {
+            Applies::Always => Some(rule.text.clone()),
+            Applies::Index => Some(format!("{}\n\n{READ_THE_INDEX}", rule.text)),
+            Applies::To(globs) => {
+                let inside = |path: &PathBuf| {
+                    path.strip_prefix(&self.paths.root)
+                        .is_ok_and(|path| globs.matches(path))
+                };
+                self.touched.iter().any(inside).then(|| rule.text.clone())
+            }
+            Applies::OnDemand => None,
+        }
+    }
+}
+
+/// The rules that only their files hold, unless an index lists them.
+fn further(paths: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
+    if rules
+        .iter()
+        .any(|rule| matches!(rule.applies, Applies::Index))
+    {
+        return None;
+    }
+    let line = |rule: &RuleFile| match rule.description.as_str() {
+        "" => format!("- `{}`", paths.shown(&rule.path)),
+        description => format!("- `{}`: {description}", paths.shown(&rule.path)),
+    };
+    let lines: Vec<_> = rules
+        .iter()
+        .filter(|rule| matches!(rule.applies, Applies::OnDemand))
+        .map(line)
+        .collect();
+    (!lines.is_empty()).then(|| format!("{READ_THE_INDEX}\n\n{}", lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests;

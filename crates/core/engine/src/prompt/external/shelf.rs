@@ -1,0 +1,132 @@
+//! The external tools of a session, and the document about them.
+//!
+//! Invariant: while a prefix is warm, what was sent of a tool stays as it is until its file
+//! changes: an answer that comes late breaks nothing.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use haft_project::external::{self, ExternalTool, Help, ToolFileVersion};
+use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths};
+use tokio_util::sync::CancellationToken;
+
+use super::ToolHelp;
+use crate::prompt::stamps::Stamps;
+
+/// What becomes of answers that came after a tool was described without them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// They are shown now: no prefix is lost by it.
+    Welcome,
+    /// They wait.
+    Wait,
+}
+
+/// Whether a tool of this name is built in. Asked only where a file could be a tool: to know the
+/// names is to make all tools.
+pub(crate) type IsBuiltIn = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The tools as they were last seen.
+pub(crate) struct ExternalShelf {
+    paths: KnowledgePaths,
+    help: ToolHelp,
+    is_built_in: IsBuiltIn,
+    stamps: Stamps,
+    tools: Vec<ExternalTool>,
+    /// What was said of them before a request.
+    described: HashMap<PathBuf, (ToolFileVersion, Help)>,
+    /// What people have not seen yet.
+    problems: Vec<FileProblem>,
+    document: Option<(String, String)>,
+}
+
+impl ExternalShelf {
+    /// Finds the tools, and what is known of them without running any.
+    pub(crate) fn new(paths: KnowledgePaths, help: ToolHelp, is_built_in: IsBuiltIn) -> Self {
+        let mut shelf = Self {
+            paths,
+            help,
+            is_built_in,
+            stamps: Stamps::default(),
+            tools: Vec::new(),
+            described: HashMap::new(),
+            problems: Vec::new(),
+            document: None,
+        };
+        shelf.look();
+        shelf
+    }
+
+    /// The heading and text of the document about them.
+    pub(crate) fn document(&self) -> Option<&(String, String)> {
+        self.document.as_ref()
+    }
+
+    /// What people should know and have not seen.
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
+        self.problems
+            .drain(..)
+            .map(|problem| problem.to_string())
+            .collect()
+    }
+
+    /// Looks for tools again if a folder or one of them changed.
+    pub(crate) fn look(&mut self) {
+        if self.stamps.same() {
+            return;
+        }
+        let folders = self
+            .paths
+            .folders(KnowledgeKind::Tools)
+            .into_iter()
+            .map(|folder| folder.path);
+        self.stamps = Stamps::of(folders);
+        let found = external::load(&self.paths, &*self.is_built_in, &mut self.problems);
+        self.tools = found.items;
+        self.stamps
+            .add(self.tools.iter().map(|tool| tool.path.clone()));
+        self.write();
+    }
+
+    /// Looks for tools, and asks those that nothing is known of yet.
+    pub(crate) async fn learn(&mut self, late: Late, cancel: &CancellationToken) {
+        self.look();
+        match late {
+            Late::Welcome => self.described.clear(),
+            Late::Wait => {}
+        }
+        let known = |tool: &ExternalTool| {
+            self.described
+                .get(&tool.path)
+                .is_some_and(|(version, _)| *version == tool.version)
+        };
+        let new: Vec<_> = self
+            .tools
+            .iter()
+            .filter(|tool| !known(tool))
+            .cloned()
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        self.help.learn(&new, cancel).await;
+        for tool in new {
+            let help = self.help.known(&tool);
+            self.described.insert(tool.path, (tool.version, help));
+        }
+        self.write();
+    }
+
+    fn write(&mut self) {
+        let help = |tool: &ExternalTool| match self.described.get(&tool.path) {
+            Some((version, help)) if *version == tool.version => help.clone(),
+            Some(_) | None => self.help.known(tool),
+        };
+        let tools: Vec<_> = self
+            .tools
+            .iter()
+            .map(|tool| (tool.clone(), help(tool)))
+            .collect();
+        self.document = external::document(&self.paths, &tools);
+    }
+}

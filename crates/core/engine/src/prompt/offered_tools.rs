@@ -1,0 +1,251 @@
+//! Selects the tools that a session offers: those that configuration and agent files choose,
+//! without those that have nothing to work with.
+
+use std::sync::Arc;
+
+use haft_project::{KnowledgePaths, modules};
+use haft_tool::{CaseDocument, Registry, Tool, ToolSearch, UnknownChoice, UseTool};
+use haft_tools::{
+    Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill,
+};
+use haft_types::{ModelProfile, PermissionMode, PromptLanguage};
+
+use crate::agents::hub::{Hub, HubPost};
+use crate::agents::roster::SubagentRoster;
+use crate::error::Notice;
+use crate::names;
+use crate::ports::FoundSkills;
+use crate::session::config::{Services, SessionConfig};
+
+/// The set that every agent starts with.
+const DEFAULT: &str = "default";
+/// The set for small models.
+const SMALL: &str = "small";
+
+/// The other agents that a session can work with.
+#[derive(Clone, Copy)]
+pub(crate) enum Peers<'a> {
+    /// The agents that the session can start.
+    SubagentRoster(Option<&'a Arc<SubagentRoster>>),
+    /// The agents that run at the same time, except the one that waits for the session.
+    Beside { waiting: Option<&'a str> },
+}
+
+/// Every tool there is, with the texts about their use. What calls leave running belongs to
+/// `running`.
+pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
+    let mut registry = Registry::default();
+    for tool in haft_tools::builtin(running) {
+        registry.register(tool);
+    }
+    registry.register(Arc::new(ToolSearch::new(Vec::new())));
+    registry.register(Arc::new(UseTool::default()));
+    for case in haft_tools::cases(language) {
+        registry.add_case(case);
+    }
+    registry
+}
+
+/// Returns the names of all tools.
+pub(crate) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
+    all_tools(running, language)
+        .iter()
+        .map(|tool| tool.spec().name.clone())
+        .collect()
+}
+
+/// Returns every tool that the session could offer.
+fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
+    let mut registry = all_tools(&services.running, config.policy.prompt_language);
+    registry.set_protocol(config.model.tool_protocol);
+    // The starting agent answers a sub-agent's questions.
+    if services.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
+        registry.set_unusable(names::ASK);
+    }
+    if let Some(skills) = FoundSkills::look(&config.knowledge.paths, &config.safety.masker) {
+        registry.set_case(skills.listed());
+        registry.register(Arc::new(use_skill(Arc::new(skills))));
+    }
+    if config.safety.permissions.mode == PermissionMode::Plan {
+        registry.register(Arc::new(plan_mode_respond()));
+    }
+    for tool in &config.tools.further {
+        registry.register(Arc::clone(tool));
+    }
+    add_peers(&mut registry, config, &services.delegation.hub, peers);
+    for plugin in &config.tools.plugins {
+        registry.add_plugin(Arc::clone(plugin));
+    }
+    registry
+}
+
+/// Adds the tools for working with other agents, if there are any.
+fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, peers: Peers<'_>) {
+    let (roster, waiting) = match peers {
+        Peers::SubagentRoster(roster) => (roster, None),
+        Peers::Beside { waiting } => (None, waiting),
+    };
+    if let Some(roster) = roster {
+        registry.add_case(roster.listed());
+        let tool = run_named_subagents(Arc::clone(roster) as _);
+        registry.register(Arc::new(tool));
+    }
+    let own = config.agent.as_str();
+    let post = Arc::new(HubPost::new(Arc::clone(hub), own));
+    let alone = !hub
+        .names()
+        .iter()
+        .any(|name| name != own && Some(name.as_str()) != waiting);
+    // Background agents can receive messages.
+    if roster.is_some() || !alone {
+        registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
+    }
+    if alone {
+        return;
+    }
+    if hub.has_group_for(own) {
+        registry.register(Arc::new(talk_to_group(post)));
+    }
+    hub.described(own)
+        .into_iter()
+        .flatten()
+        .for_each(|case| registry.add_case(case));
+}
+
+/// Returns the tools of the agent that the user talks to.
+pub(crate) fn offered(
+    config: &mut SessionConfig,
+    services: &Services,
+    peers: Peers<'_>,
+) -> Result<Registry, UnknownChoice> {
+    let mut registry = every_tool(config, services, peers);
+    let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.paths);
+    let unchosen = config.tools.offered.is_empty();
+    if unchosen && config.model.profile == ModelProfile::Small {
+        wanted = vec![SMALL.to_owned()];
+    }
+    // The model reports with this call that the goal is reached.
+    if config.task.goal
+        && wanted
+            .iter()
+            .any(|choice| choice == DEFAULT || choice == SMALL)
+    {
+        wanted.push(names::COMPLETE.to_owned());
+    }
+    if config.tools.of_agent_file {
+        wanted = known_tools(&registry, wanted, config);
+    }
+    registry.select(&wanted, &config.tools.profiles)?;
+    restrict(&mut registry, config);
+    // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
+    for tool in &mut config.tools.further {
+        if let Some(chosen) = registry.get(&tool.spec().name) {
+            *tool = Arc::clone(chosen);
+        }
+    }
+    Ok(registry)
+}
+
+/// The skills there are now: the tool to read them with and what is said of them, if the choice of
+/// tools has it.
+pub(crate) fn skills_now(
+    config: &SessionConfig,
+    running: &Arc<Running>,
+) -> Option<(Arc<dyn Tool>, CaseDocument)> {
+    let skills = FoundSkills::look(&config.knowledge.paths, &config.safety.masker)?;
+    let listed = skills.listed();
+    let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
+    let mut registry = all_tools(running, config.policy.prompt_language);
+    registry.register(Arc::clone(&tool));
+    // One after another: what else is chosen may be a tool that is not among these.
+    let has_it = |choice: &String| {
+        let mut chosen = registry.clone();
+        let is_known = chosen
+            .select(std::slice::from_ref(choice), &config.tools.profiles)
+            .is_ok();
+        restrict(&mut chosen, config);
+        is_known && chosen.get(names::USE_SKILL).is_some()
+    };
+    wanted_tools(&config.tools.offered, &config.knowledge.paths)
+        .iter()
+        .any(has_it)
+        .then_some((tool, listed))
+}
+
+/// What the choice of tools means in a project: where modules are described, the default set has
+/// the tools about them.
+pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
+    let default = DEFAULT.to_owned();
+    let mut wanted = if chosen.is_empty() {
+        vec![default.clone()]
+    } else {
+        chosen.to_vec()
+    };
+    if wanted.contains(&default) && modules::any(paths) {
+        wanted.extend(names::OF_MODULES.map(str::to_owned));
+    }
+    wanted
+}
+
+/// What of this choice there is. Files made for other programs name tools that are not here: they
+/// are reported and left out.
+fn known_tools(
+    registry: &Registry,
+    wanted: Vec<String>,
+    config: &mut SessionConfig,
+) -> Vec<String> {
+    let is_known = |name: &String| {
+        registry
+            .clone()
+            .select(std::slice::from_ref(name), &config.tools.profiles)
+            .is_ok()
+    };
+    let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);
+    if known.is_empty() {
+        // With none left the choice itself says what is wrong.
+        return wanted;
+    }
+    // Those that have nothing to work with here are not missed.
+    let unknown: Vec<_> = unknown
+        .into_iter()
+        .filter(|name| !names::WHERE_NEEDED.contains(&name.as_str()))
+        .collect();
+    if unknown.is_empty() {
+        return known;
+    }
+    let message = format!(
+        "the agent `{}` is not given {}: there are no such tools",
+        config.agent,
+        unknown.join(", ")
+    );
+    config.notices.push(Notice {
+        code: "agent_tools",
+        message,
+        failed: false,
+    });
+    known
+}
+
+/// What a sub-agent is offered.
+pub(crate) fn offered_to_sub(
+    config: &mut SessionConfig,
+    services: &Services,
+    waiting: Option<&str>,
+) -> Result<Registry, UnknownChoice> {
+    let mut registry = every_tool(config, services, Peers::Beside { waiting });
+    // The list is the main agent's, and so is the plan.
+    for of_main in [names::TODO_WRITE, names::PLAN] {
+        registry.remove(of_main);
+    }
+    let known = known_tools(&registry, config.tools.offered.clone(), config);
+    registry.select(&known, &config.tools.profiles)?;
+    restrict(&mut registry, config);
+    Ok(registry)
+}
+
+/// Leaves out what may not be offered at all.
+fn restrict(registry: &mut Registry, config: &SessionConfig) {
+    if let Some(within) = &config.tools.within {
+        registry.restrict(within, &config.tools.profiles);
+    }
+}

@@ -1,0 +1,564 @@
+//! What is known and offered: the tools, the system message, documents, skills, descriptions of
+//! folders, reminders, and the ports through which tools reach them.
+//!
+//! Invariant: the system message is the one that the tools, documents and descriptions of now make;
+//! whoever changes one of them renders it anew.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use haft_context::{
+    CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders,
+    RoleParts, RoleText, SystemInput, Todo, TodoProgress, render_small_system, render_system,
+    system_entry, todo_text,
+};
+use haft_tool::{FileChange, Registry, TodoItem, TodoState, Workspace};
+use haft_tools::Running;
+use haft_types::{
+    Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolSet, prompt,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::active::Active;
+use super::advertised::AdvertisedTools;
+use super::documents::StandingDocuments;
+use super::external::{ExternalShelf, Late};
+use super::offered_tools::{names_of_all, skills_now};
+use super::redescribed::in_language;
+use super::touched::{Mentions, Touched};
+use crate::error::EngineError;
+use crate::hooks::HookRunner;
+use crate::names;
+use crate::ports::{Knowledge, Reads, SkillWatch, StoredTodo};
+use crate::session::config::SessionConfig;
+use crate::session::transcript::Transcript;
+use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
+
+/// What requests are made of besides the messages.
+pub(crate) struct PromptContext {
+    registry: Registry,
+    /// The tools as the model is offered them.
+    advertised: AdvertisedTools,
+    /// Descriptions of declared tools that have to be kept before the next request.
+    unkept_descriptions: Option<ToolDescriptions>,
+    system: Arc<Entry>,
+    todo: Arc<StoredTodo>,
+    reads: Arc<Reads>,
+    /// The files that the agent which started this one has read.
+    starter_reads: Option<Arc<Reads>>,
+    mentions: Mentions,
+    knowledge: Knowledge,
+    documents: StandingDocuments,
+    /// Programs the model may run; none where it can run nothing.
+    external: Option<ExternalShelf>,
+    skills: SkillWatch,
+    /// The descriptions of the project's folders.
+    pub(crate) active: Active,
+    /// The file a tool changed last.
+    last_write: Option<String>,
+    /// Whether the model was told that plan mode is on.
+    plan_mode_told: bool,
+    counter: Arc<dyn TokenCounter>,
+    running: Arc<Running>,
+}
+
+/// What is there before the project is looked at.
+pub(crate) struct OfferedContext {
+    pub(crate) registry: Registry,
+    pub(crate) unkept_descriptions: Option<ToolDescriptions>,
+    pub(crate) skills: SkillWatch,
+    pub(crate) todo: Arc<StoredTodo>,
+    /// The files that the agent which started this one has read.
+    pub(crate) starter_reads: Option<Arc<Reads>>,
+    pub(crate) knowledge: Knowledge,
+    pub(crate) running: Arc<Running>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
+}
+
+impl PromptContext {
+    /// Looks at the project for the first time, with those who want to know when its documents are
+    /// read.
+    pub(crate) async fn open(
+        offered: OfferedContext,
+        config: &SessionConfig,
+        history: &[Arc<Entry>],
+        hooks: &HookRunner,
+        state: &mut StoredState,
+    ) -> Result<Self, ContextError> {
+        let OfferedContext {
+            registry,
+            unkept_descriptions,
+            skills,
+            todo,
+            starter_reads,
+            knowledge,
+            running,
+            counter,
+        } = offered;
+        let advertised = AdvertisedTools::of(
+            &config.model,
+            config.policy.prompt_language,
+            &registry,
+            counter.as_ref(),
+        );
+        let reads = Reads::from_history(history);
+        let mut mentions = Mentions::default();
+        mentions.look(history, &config.knowledge.paths);
+        let mut documents = StandingDocuments::new(
+            config.knowledge.paths.clone(),
+            config.knowledge.libraries.clone(),
+            config.safety.masker.clone(),
+            config.prompt.rules,
+        );
+        let external = registry.told().contains(names::EXECUTE).then(|| {
+            let running = Arc::clone(&running);
+            let language = config.policy.prompt_language;
+            let built_in = LazyLock::new(move || names_of_all(&running, language));
+            let is_built_in = Box::new(move |name: &str| built_in.iter().any(|one| one == name));
+            ExternalShelf::new(
+                config.knowledge.paths.clone(),
+                config.knowledge.tool_help.clone(),
+                is_built_in,
+            )
+        });
+        hooks.before_documents().await;
+        documents.look(
+            Touched {
+                reads: &reads,
+                mentions: &mentions,
+            },
+            external.as_ref(),
+            counter.as_ref(),
+        );
+        hooks.after_documents(&documents).await;
+        let active = Active::open(config, state);
+        let system = system_of(config, &advertised, active.text(), counter.as_ref())?;
+        // Where nothing was said since, the system message speaks.
+        let planning = config.safety.permissions.mode == PermissionMode::Plan;
+        Ok(Self {
+            registry,
+            advertised,
+            unkept_descriptions,
+            system,
+            todo,
+            reads: Arc::new(reads),
+            starter_reads,
+            mentions,
+            knowledge,
+            documents,
+            external,
+            skills,
+            active,
+            last_write: last_write(history),
+            plan_mode_told: state.take().map_or(planning, |PlanModeNotice(told)| told),
+            counter,
+            running,
+        })
+    }
+
+    /// The tools the model is offered.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The same as the model is offered them.
+    pub(crate) fn tool_set(&self) -> &Arc<ToolSet> {
+        &self.advertised.tools
+    }
+
+    /// A tool's own name, whatever the model called it.
+    pub(crate) fn own_name<'a>(&'a self, called: &'a str) -> &'a str {
+        self.registry
+            .resolve(called)
+            .map_or(called, |found| &found.tool.spec().name)
+    }
+
+    /// Whether the model can report that it is done.
+    pub(crate) fn completes(&self) -> bool {
+        self.registry.offers(names::COMPLETE)
+    }
+
+    pub(crate) fn todo(&self) -> &Arc<StoredTodo> {
+        &self.todo
+    }
+
+    pub(crate) fn reads(&self) -> &Arc<Reads> {
+        &self.reads
+    }
+
+    pub(crate) fn knowledge(&self) -> &Knowledge {
+        &self.knowledge
+    }
+
+    /// The documents that are sent with every request.
+    pub(crate) fn documents(&self) -> &[Document] {
+        self.documents.documents()
+    }
+
+    /// The same as a layer of a request.
+    pub(crate) fn document_layer(&self) -> &Documents {
+        self.documents.layer()
+    }
+
+    /// The whole of what is read of the project, for those who are told.
+    pub(crate) fn standing_documents(&self) -> &StandingDocuments {
+        &self.documents
+    }
+
+    pub(crate) fn system(&self) -> &Arc<Entry> {
+        &self.system
+    }
+
+    /// Renders tools and system message anew, for the model there is now.
+    pub(crate) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
+        let counter = self.counter.as_ref();
+        self.registry.set_protocol(config.model.tool_protocol);
+        self.advertised = AdvertisedTools::of(
+            &config.model,
+            config.policy.prompt_language,
+            &self.registry,
+            counter,
+        );
+        self.system = system_of(config, &self.advertised, self.active.text(), counter)?;
+        Ok(())
+    }
+
+    /// Whether the project's documents would be read anew now.
+    pub(crate) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
+        self.mentions.look(history, &config.knowledge.paths);
+        let touched = Touched {
+            reads: &self.reads,
+            mentions: &self.mentions,
+        };
+        self.documents.is_stale(touched, self.external.as_ref())
+    }
+
+    /// Looks at the project's documents, and gives what is wrong with them. Descriptions of folders
+    /// are taken over only where nothing is cached: `cold`.
+    pub(crate) fn refresh(
+        &mut self,
+        config: &SessionConfig,
+        history: &[Arc<Entry>],
+        cold: bool,
+    ) -> Result<Vec<String>, ContextError> {
+        self.refresh_skills(config)?;
+        if cold && self.active.refresh(config) {
+            self.render(config)?;
+        }
+        self.mentions.look(history, &config.knowledge.paths);
+        let touched = Touched {
+            reads: &self.reads,
+            mentions: &self.mentions,
+        };
+        if let Some(external) = &mut self.external {
+            external.look();
+        }
+        self.documents
+            .look(touched, self.external.as_ref(), self.counter.as_ref());
+        let mut problems = self.documents.take_problems();
+        problems.extend(self.skills.take_problems());
+        problems.extend(
+            self.external
+                .as_mut()
+                .into_iter()
+                .flat_map(ExternalShelf::take_problems),
+        );
+        Ok(problems)
+    }
+
+    /// Looks whether skills were added, changed or removed, and lists them as they are now.
+    fn refresh_skills(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
+        if !self.skills.changed(&config.knowledge.paths) {
+            return Ok(());
+        }
+        let before: Vec<_> = self.registry.cases().cloned().collect();
+        match skills_now(config, &self.running) {
+            Some((tool, listed)) => {
+                self.registry
+                    .register(in_language(tool, config.policy.prompt_language));
+                self.registry.set_case(listed);
+            }
+            None => drop(self.registry.remove(names::USE_SKILL)),
+        }
+        if !before.iter().eq(self.registry.cases()) {
+            self.render(config)?;
+        }
+        Ok(())
+    }
+
+    /// Learns what programs of the project are for, as far as that can wait.
+    pub(crate) async fn learn_programs(&mut self, late: Late, cancel: &CancellationToken) {
+        if let Some(external) = &mut self.external {
+            external.learn(late, cancel).await;
+        }
+    }
+
+    /// The reminders as they are now: afresh for every request.
+    pub(crate) fn reminders(
+        &self,
+        config: &SessionConfig,
+        owner: ListOwner,
+        now: Timestamp,
+    ) -> Reminders {
+        let items = self.todo.items();
+        let progress = |state| match state {
+            TodoState::Pending => TodoProgress::Pending,
+            TodoState::InProgress => TodoProgress::InProgress,
+            TodoState::Completed => TodoProgress::Completed,
+        };
+        let todo: Vec<_> = items
+            .iter()
+            .map(|item| Todo {
+                content: &item.content,
+                progress: progress(item.status),
+            })
+            .collect();
+        let masked = |text: String| config.safety.masker.mask(&text).into_owned();
+        let notes = self
+            .knowledge
+            .notes
+            .reminder(&config.folders.workspace.root, &self.known_files());
+        Reminders {
+            role: assembled_role(config, self.documents.agents_md()),
+            todo: Some(masked(todo_text(
+                &todo,
+                owner,
+                config.policy.prompt_language,
+            ))),
+            useful: Some(masked(
+                self.knowledge
+                    .useful
+                    .useful_reminder(&config.folders.workspace.root),
+            )),
+            folder_notes: Some(masked(notes)),
+            clock: Some(now.to_string()),
+        }
+    }
+
+    /// The files read in this conversation and in the one that started it.
+    fn known_files(&self) -> Vec<PathBuf> {
+        let starter = self.starter_reads.iter().flat_map(|reads| reads.paths());
+        starter.chain(self.reads.paths()).collect()
+    }
+
+    /// What the model is told of the run. `agents` are those that run now, by their names.
+    pub(crate) fn execution(
+        &self,
+        config: &SessionConfig,
+        mode: PermissionMode,
+        owner: ListOwner,
+        agents: &[String],
+    ) -> ExecutionState {
+        let plan_step = match owner {
+            ListOwner::Reader => plan_step(&self.todo.items()),
+            // The list is not its own.
+            ListOwner::MainAgent => None,
+        };
+        let masked = |text: String| config.safety.masker.mask(&text).into_owned();
+        let mut tasks = self.running.states();
+        let children = self.knowledge.children.all();
+        let newest = &children[children.len().saturating_sub(SHOWN_CHILDREN)..];
+        tasks.extend(newest.iter().map(|child| {
+            let state = if agents.contains(&child.agent) {
+                "running"
+            } else {
+                "ended"
+            };
+            format!(
+                "sub-agent {} (conversation {}): {state}",
+                child.agent,
+                child.conversation.short()
+            )
+        }));
+        ExecutionState {
+            max_replies: config.task.limits.turns,
+            mode: mode.to_string(),
+            plan_step: plan_step.map(|PlanStep { step, done_when }| PlanStep {
+                step: masked(step),
+                done_when: masked(done_when),
+            }),
+            tasks: tasks.into_iter().map(masked).collect(),
+            last_write: self.last_write.clone(),
+        }
+    }
+
+    /// The role that is assembled for the system message; none when none is configured.
+    pub(crate) fn role(config: &SessionConfig) -> Option<String> {
+        system_role(config)
+    }
+
+    /// What the system message is made of.
+    pub(crate) fn system_input<'a>(
+        &'a self,
+        config: &'a SessionConfig,
+        role: Option<&'a str>,
+    ) -> SystemInput<'a> {
+        system_input(config, &self.advertised, role, self.active.text())
+    }
+
+    /// Notes what a call changed.
+    pub(crate) fn note_change(&mut self, workspace: &Workspace, change: &FileChange) {
+        self.active.note(&workspace.root, change);
+        self.last_write = Some(workspace.display(&change.path));
+    }
+
+    /// Keeps with the conversation how declared tools are described, where that is not yet done.
+    pub(crate) async fn keep_tool_descriptions(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        match self.unkept_descriptions.take() {
+            Some(descriptions) => transcript.keep_state(&descriptions).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the model was told that plan mode is on.
+    pub(crate) fn plan_mode_told(&self) -> bool {
+        self.plan_mode_told
+    }
+
+    /// Remembers what the model believes, for this process and for those that resume the
+    /// conversation.
+    pub(crate) async fn note_plan_mode(
+        &mut self,
+        planning: bool,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        if self.plan_mode_told != planning {
+            self.plan_mode_told = planning;
+            transcript.keep_state(&PlanModeNotice(planning)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// So many sub-agents are part of the execution state, the newest.
+const SHOWN_CHILDREN: usize = 8;
+
+/// The step of the plan that is being done, and when it is done: as the item itself says, or else
+/// when the next one can begin.
+fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
+    const CLAUSE: &str = "done when";
+    let at = items
+        .iter()
+        .position(|item| item.status == TodoState::InProgress)?;
+    let text = items[at]
+        .content
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let clause = text.to_ascii_lowercase().find(CLAUSE);
+    if let Some(clause) = clause {
+        let done_when = text[clause + CLAUSE.len()..].trim_matches([':', ' ', ')', '.']);
+        if !done_when.is_empty() {
+            let step = text[..clause].trim_end_matches(['(', ',', ';', ':', '-', '–', '.', ' ']);
+            return Some(PlanStep {
+                step: step.to_owned(),
+                done_when: done_when.to_owned(),
+            });
+        }
+    }
+    let next = items[at + 1..]
+        .iter()
+        .find(|item| item.status == TodoState::Pending);
+    let done_when = next.map_or_else(
+        || text.clone(),
+        |next| format!("the next item can begin: {}", next.content),
+    );
+    Some(PlanStep {
+        step: text,
+        done_when,
+    })
+}
+
+/// The file that a call of this history changed last.
+fn last_write(history: &[Arc<Entry>]) -> Option<String> {
+    let changed = |entry: &Arc<Entry>| {
+        let paths = entry.message.metadata.get(CHANGED)?.as_array()?;
+        paths.last()?.as_str().map(str::to_owned)
+    };
+    history.iter().rev().find_map(changed)
+}
+
+/// What is to be known of the platform.
+fn platform(os: &str) -> Option<Prompt> {
+    match os.split_whitespace().next()? {
+        "linux" => Some(prompt!("../../prompts/platform_linux")),
+        "macos" => Some(prompt!("../../prompts/platform_macos")),
+        _ => None,
+    }
+}
+
+/// The role as the system message has it: the documents say what `AGENTS.md` says.
+fn system_role(config: &SessionConfig) -> Option<String> {
+    assembled_role(config, None)
+}
+
+/// The role of the agent with what belongs to it; none when none is configured.
+fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
+    let role = config.prompt.roles.main.as_deref()?;
+    let place = &config.prompt.environment;
+    let language = config.policy.prompt_language;
+    let environment = prompt!("../../prompts/environment")
+        .text(language)
+        .replace("{cwd}", &place.cwd);
+    let environment = environment
+        .replace("{os}", &place.os)
+        .replace("{shell}", &place.shell);
+    let parts = RoleParts {
+        role: Some(role),
+        agents_md,
+        environment: Some(&environment),
+        platform: platform(&place.os).map(|platform| platform.text(language)),
+        completion: config.prompt.roles.completion.as_deref(),
+    };
+    Some(parts.join())
+}
+
+fn system_input<'a>(
+    config: &'a SessionConfig,
+    advertised: &'a AdvertisedTools,
+    role: Option<&'a str>,
+    descriptions: Option<&'a str>,
+) -> SystemInput<'a> {
+    let role = match (&config.prompt.roles.system_prompt, role) {
+        (Some(prompt), _) => RoleText::Custom(prompt),
+        (None, Some(role)) => RoleText::Role(role),
+        (None, None) => RoleText::BuiltIn,
+    };
+    SystemInput {
+        role,
+        append: config.prompt.roles.append.as_deref(),
+        tools: &advertised.tools.specs,
+        protocol: config.model.tool_protocol,
+        call_format: advertised.call_format.as_deref(),
+        lists: &advertised.lists,
+        examples: &advertised.examples,
+        guidelines: &advertised.guidelines,
+        cases: &advertised.cases,
+        environment: &config.prompt.environment,
+        focus_files: &config.prompt.focus_files,
+        package_context: descriptions,
+        sections: &config.prompt.roles.sections,
+        language: config.policy.prompt_language,
+    }
+}
+
+fn system_of(
+    config: &SessionConfig,
+    advertised: &AdvertisedTools,
+    descriptions: Option<&str>,
+    counter: &dyn TokenCounter,
+) -> Result<Arc<Entry>, ContextError> {
+    let role = system_role(config);
+    let input = system_input(config, advertised, role.as_deref(), descriptions);
+    let text = match config.model.profile {
+        ModelProfile::Full => render_system(&input),
+        ModelProfile::Small => render_small_system(&input),
+    };
+    Ok(system_entry(text?, counter))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Tools under another description than their own: one a conversation knows them by, or one in
+//! another language than English.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_tool::{
+    Access, CaseDocument, DeferralUpdate, Foreseen, Intent, Manual, Registry, Tool, ToolContext,
+    ToolOutput, ToolTexts,
+};
+use haft_types::{Envelope, PromptLanguage, ToolSpec};
+use serde_json::Value;
+
+use crate::session::config::SessionConfig;
+
+/// Describes the tools in the language of this configuration.
+pub(crate) fn translate(registry: &mut Registry, config: &SessionConfig) {
+    let tools: Vec<_> = registry.iter().cloned().collect();
+    for tool in tools {
+        registry.register(in_language(tool, config.policy.prompt_language));
+    }
+    // Those that tell of others tell it in that language.
+    registry.set_protocol(config.model.tool_protocol);
+}
+
+/// The tool, described in this language where it can be.
+pub(crate) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<dyn Tool> {
+    let Some(prompt) = tool
+        .prompt()
+        .filter(|_| language == PromptLanguage::Chinese)
+    else {
+        return tool;
+    };
+    let english = ToolTexts::of(prompt.english);
+    let texts = ToolTexts::of(prompt.chinese);
+    let ToolSpec {
+        name,
+        description,
+        mut parameters,
+    } = tool.spec().clone();
+    // Some go on with what is known only while haft runs.
+    let rest = description
+        .strip_prefix(english.description)
+        .unwrap_or_default();
+    describe(&mut parameters, &texts.others);
+    let spec = ToolSpec {
+        name,
+        description: format!("{}{rest}", texts.description),
+        parameters,
+    };
+    let manual = texts.manual(*tool.manual());
+    Arc::new(RedescribedTool {
+        spec,
+        manual,
+        reachable: tool.reachable().cloned(),
+        tool,
+    })
+}
+
+fn describe(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
+    for (name, property) in schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let (Some(text), Some(description)) =
+            (texts.get(name.as_str()), property.get_mut("description"))
+        {
+            *description = Value::from(*text);
+        }
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(|field| describe(field, texts)),
+        Value::Array(items) => items.iter_mut().for_each(|item| describe(item, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A tool under another description than its own.
+pub(crate) struct RedescribedTool {
+    spec: ToolSpec,
+    manual: Manual,
+    reachable: Option<CaseDocument>,
+    tool: Arc<dyn Tool>,
+}
+
+impl RedescribedTool {
+    pub(crate) fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
+        let spec = tool.spec().clone();
+        let manual = *tool.manual();
+        match tool.reachable().cloned() {
+            Some(list) => Self {
+                spec,
+                manual,
+                reachable: Some(CaseDocument {
+                    text: learnt,
+                    ..list
+                }),
+                tool,
+            },
+            None => Self {
+                spec: ToolSpec {
+                    description: learnt,
+                    ..spec
+                },
+                manual,
+                reachable: None,
+                tool,
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for RedescribedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &self.manual
+    }
+
+    fn reachable(&self) -> Option<&CaseDocument> {
+        self.reachable.as_ref()
+    }
+
+    fn declared_by(&self) -> Option<&str> {
+        self.tool.declared_by()
+    }
+
+    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
+        self.tool.stand_in(name, arguments)
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        self.tool.narrowed(names)
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.tool.narrowed_with()
+    }
+
+    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        match self.tool.with_deferred(deferred) {
+            DeferralUpdate::Replaced(tool) => {
+                DeferralUpdate::Replaced(in_language(tool, PromptLanguage::Chinese))
+            }
+            update @ (DeferralUpdate::Same | DeferralUpdate::Useless) => update,
+        }
+    }
+
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        self.tool.refusal(arguments)
+    }
+
+    fn access(&self) -> Access {
+        self.tool.access()
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        self.tool.intent(arguments)
+    }
+
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Foreseen {
+        self.tool.preview(context, arguments).await
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        self.tool.call(context, arguments).await
+    }
+}

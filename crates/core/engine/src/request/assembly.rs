@@ -1,0 +1,236 @@
+//! Assembles the next request from the session's parts, and emits events about its account.
+
+use std::sync::Arc;
+
+use haft_context::{
+    Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_file,
+};
+use haft_files::Durability;
+use haft_types::{Entry, EventBody, Layer, MessageId, Request, Usage};
+use tracing::debug;
+
+use crate::agents::parent::Rank;
+use crate::error::EngineError;
+use crate::prompt::prompt_context::PromptContext;
+use crate::session::Session;
+use crate::turn::turn_io::TurnIo;
+
+impl Session {
+    /// Returns the request that would be sent now, and its account. Sends and stores nothing.
+    pub fn preview(&mut self) -> Result<Assembly, ContextError> {
+        drop(self.refresh_prompt()?);
+        self.assembly()
+    }
+
+    /// Reads the project's documents again and returns the problems found.
+    pub(crate) fn refresh_prompt(&mut self) -> Result<Vec<String>, ContextError> {
+        let cold = self.is_cold();
+        self.prompt
+            .refresh(&self.config, self.transcript.history(), cold)
+    }
+
+    /// Returns true if the provider's cache can't hold the last request any more.
+    pub(crate) fn is_cold(&self) -> bool {
+        self.sent
+            .is_cold(&self.config.model, self.transcript.idle())
+    }
+
+    pub(crate) fn assembly(&self) -> Result<Assembly, ContextError> {
+        self.assembly_of(
+            &self.sent.history_to_send(self.transcript.history()),
+            self.sent.edited(),
+        )
+    }
+
+    /// Returns the request for these messages under these edits.
+    pub(crate) fn assembly_of(
+        &self,
+        history: &[Arc<Entry>],
+        edits: &EditState,
+    ) -> Result<Assembly, ContextError> {
+        let owner = match self.agents.rank {
+            Rank::Main => ListOwner::Reader,
+            Rank::Sub => ListOwner::MainAgent,
+        };
+        let prompt = &self.prompt;
+        let reminders = prompt.reminders(&self.config, owner, self.services.clock.now());
+        let marks = prompt.knowledge().marks.current();
+        let execution = prompt.execution(&self.config, self.mode(), owner, &self.hub().names());
+        let role = PromptContext::role(&self.config);
+        let input = prompt.system_input(&self.config, role.as_deref());
+        let plain = Snapshot::new(
+            &self.config.model,
+            &self.config.policy,
+            prompt.system(),
+            prompt.tool_set(),
+            history,
+            self.services.counter.as_ref(),
+        );
+        let now = Snapshot {
+            system_input: Some(&input),
+            documents: Some(prompt.document_layer()),
+            reminders: Some(&reminders),
+            execution: Some(&execution),
+            marks: Some(&marks),
+            idle: self.transcript.idle(),
+            cache_key: Some(self.transcript.id().as_str()),
+            spill: Some(&self.config.folders.workspace.spill),
+            ..plain
+        };
+        assemble(&self.sent.remembered(edits, now))
+    }
+
+    /// Logs the part of the next request that the provider's cache should hold.
+    fn log_prediction(&self, account: &Account) {
+        let Usage {
+            input,
+            cached_input,
+            cache_write,
+            ..
+        } = account.expected;
+        let kept = account.prefix.as_ref().map(|prefix| prefix.kept);
+        let agent = &self.config.agent;
+        let cost = account.expected_cost.map(|cost| cost.total);
+        debug!(
+            agent,
+            input, cached_input, cache_write, kept, cost, "cache predicted"
+        );
+    }
+
+    /// Stores the decisions of the request's account and emits events about them.
+    pub(crate) async fn take_account(
+        &mut self,
+        request: &Request,
+        account: Account,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        self.spill_excerpts(&account.excerpts, io);
+        tell(&account, request, io);
+        self.log_prediction(&account);
+        self.prompt.keep_tool_descriptions(&self.transcript).await?;
+        self.sent.keep(account, &self.transcript).await
+    }
+}
+
+impl Session {
+    /// Writes the whole text of results that are sent as excerpts to the files that the excerpts
+    /// name. A failure is reported; the store still has the text.
+    fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
+        let folder = &self.config.folders.workspace.spill;
+        for id in messages {
+            let history = self.transcript.history();
+            let Some(entry) = history.iter().find(|entry| entry.message.message_id == *id) else {
+                continue;
+            };
+            let texts: Vec<_> = entry
+                .message
+                .tool_results()
+                .map(|result| result.envelope.text.as_str())
+                .collect();
+            let path = excerpt_file(folder, *id);
+            if let Err(error) =
+                haft_files::replace(&path, texts.join("\n\n").as_bytes(), Durability::Process)
+            {
+                let path = path.display();
+                io.notice(
+                    "spill_failed",
+                    format!("the whole result could not be written to `{path}`: {error}"),
+                );
+            }
+        }
+    }
+}
+
+/// Returns the name of the cause of a prefix break, as events and the log have it.
+pub(crate) fn cause_of(account: &Account) -> Option<String> {
+    let broken = account.prefix.as_ref()?.broken.as_ref()?;
+    serde_json::to_value(broken.cause)
+        .ok()?
+        .as_str()
+        .map(str::to_owned)
+}
+
+fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
+    for warning in &account.warnings {
+        io.notice("context_warning", warning.to_string());
+    }
+    tell_pruning(account, io);
+    if let Some(broken) = account
+        .prefix
+        .as_ref()
+        .and_then(|prefix| prefix.broken.as_ref())
+    {
+        io.emit(EventBody::PrefixBreak {
+            cause: cause_of(account).unwrap_or_default(),
+            message: broken.cause.to_string(),
+            index: account.prefix.as_ref().map_or(0, |prefix| prefix.kept),
+            owner: broken.first.owner.to_string(),
+            message_id: broken.first.message.short().to_string(),
+            tokens: broken.tokens,
+            cost: broken.cost,
+        });
+    }
+    // Only the newest run counts: earlier copies may be further up.
+    let is_reminder = |segment: &haft_types::Segment| segment.layer == Layer::Reminders;
+    if let Some(end) = request.segments.iter().rposition(is_reminder) {
+        let index = request.segments[..end]
+            .iter()
+            .rposition(|one| !is_reminder(one))
+            .map_or(0, |before| before + 1);
+        let run = request.segments[index..=end].iter();
+        let kind = |owner: &str| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned();
+        io.emit(EventBody::Reminders {
+            index,
+            kinds: run.map(|segment| kind(segment.owner)).collect(),
+        });
+    }
+    let budget = &account.budget;
+    io.emit(EventBody::Window {
+        tokens: budget.used(),
+        window: budget.window,
+        pruned_tokens: account.pruned_tokens,
+        round: account.round,
+    });
+    io.emit(EventBody::Budget {
+        layers: budget.layers.clone(),
+        output_reserve: budget.output_reserve,
+        remaining: budget.remaining,
+        window: budget.window,
+    });
+}
+
+fn tell_pruning(account: &Account, io: &mut TurnIo<'_>) {
+    use haft_context::LadderStep;
+    let mut emit = |step: &str, tokens, message: String| {
+        io.emit(EventBody::Pruning {
+            step: step.into(),
+            tokens,
+            message,
+        });
+    };
+    if account.cleared.is_some() && account.pruned_tokens > 0 {
+        let tokens = account.pruned_tokens;
+        emit(
+            "cleared",
+            tokens,
+            format!("old results were cleared: {tokens} tokens less are sent"),
+        );
+    }
+    if account.deleted_tokens > 0 {
+        let tokens = account.deleted_tokens;
+        emit(
+            "deleted",
+            tokens,
+            format!("messages marked as deleted are left out: {tokens} tokens"),
+        );
+    }
+    for step in &account.ladder {
+        let (name, tokens) = match step {
+            LadderStep::OlderRounds { tokens, .. } => ("older_rounds", *tokens),
+            LadderStep::ShortSystem { tokens } => ("short_system", *tokens),
+            LadderStep::Excerpts { tokens, .. } => ("excerpts", *tokens),
+            LadderStep::BareMinimum { tokens } => ("bare_minimum", *tokens),
+        };
+        emit(name, tokens, step.to_string());
+    }
+}

@@ -1,0 +1,527 @@
+//! Compaction through the model: when it is due or asked for, older rounds are summarised, the
+//! summary passes the gate, and what is accepted is appended.
+//!
+//! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in
+//! its place. It is kept beside the messages and not among them, so that a later summary can take
+//! its place; the user is notified. Invariant: whatever the model that summarises does, the next
+//! request holds everything the ledger of the archived rounds lists.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{
+    ArchiveWish, Assembly, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal,
+    SummaryWish, accept, compaction_due, fallback, has_gone_on, is_too_early, ledger,
+    plan_compaction, summary_message, summary_request,
+};
+use haft_model::{Client, Delta, ModelError, Reply};
+use haft_tool::TodoState;
+use haft_types::{
+    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason,
+    TokenCounter, Usage,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::agents::parent::Rank;
+use crate::budget::meter::Meter;
+use crate::budget::spending::PaidRequest;
+use crate::error::EngineError;
+use crate::hooks::HookEvent;
+use crate::session::Session;
+use crate::turn::turn_io::{EventSink, TurnIo};
+
+/// What came of a compaction that the user asked for, as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compacted {
+    /// Older rounds or steps are archived.
+    Archived {
+        /// What, such as `3 older rounds`.
+        what: String,
+        /// How many whole rounds.
+        rounds: u32,
+    },
+    /// There is nothing besides what always stays.
+    Nothing,
+    /// What must be kept of the older rounds takes as much room as they do.
+    NotWorthIt,
+    /// No summary could be had; why was said in an event.
+    Failed,
+}
+
+impl fmt::Display for Compacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Archived { what, .. } => write!(f, "{what} are archived."),
+            Self::Nothing => f.write_str("There is nothing to archive besides the newest step."),
+            Self::NotWorthIt => {
+                f.write_str("Nothing was archived: what must be kept of the older steps takes as much room as they do.")
+            }
+            Self::Failed => f.write_str("No summary could be had. Nothing is lost; try again later."),
+        }
+    }
+}
+
+/// The share of the safe zone below which nothing is left out: counts are estimates.
+const NEAR: f64 = 0.9;
+
+/// Who wants a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CompactionTrigger<'a> {
+    /// The window fills.
+    Automatic,
+    /// The user, who may have said what to keep in particular.
+    ByUser(Option<&'a str>),
+}
+
+impl Session {
+    /// Archives older rounds if the next request would come too close to the window. `input` is
+    /// what waits to be answered.
+    pub(crate) async fn compact_if_due(
+        &mut self,
+        input: &str,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let Some(usage) = self.transcript.usage_since_last_summary() else {
+            return Ok(());
+        };
+        let policy = &self.config.policy;
+        let since = self.transcript.since_archive(self.sent.stand_in_message());
+        // Nothing has been answered since: what was used last says nothing of what would be sent
+        // now.
+        if !since
+            .iter()
+            .any(|entry| entry.message.role == Role::Assistant)
+        {
+            return Ok(());
+        }
+        let archived_before = since.len() < self.transcript.history().len();
+        let early = archived_before && is_too_early(since, policy);
+        let wanted = match compaction_due(
+            policy,
+            &self.config.model,
+            usage,
+            input,
+            self.transcript.history().len(),
+        ) {
+            Due::No => false,
+            Due::WhenFree => !early && self.is_rewriting(),
+            Due::Now => !early,
+            Due::Overflow => true,
+        };
+        let wanted = wanted
+            || (input.is_empty() && has_gone_on(since, policy) && self.is_short_of_room(usage));
+        if !wanted {
+            return Ok(());
+        }
+        self.compact(CompactionTrigger::Automatic, io)
+            .await
+            .map(drop)
+    }
+
+    /// Archives older rounds because the user wants it. `focus` says what to keep in particular.
+    /// Automatic compactions that were given up after too many failures are tried again from
+    /// now on.
+    pub async fn compact_now(
+        &mut self,
+        focus: Option<&str>,
+        sink: &mut dyn EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Compacted, EngineError> {
+        let mut io = self.turn_io(sink, cancel);
+        self.sent.forget_failures(&self.transcript).await?;
+        let compacted = self
+            .compact(CompactionTrigger::ByUser(focus), &mut io)
+            .await;
+        self.seq = io.seq();
+        compacted
+    }
+
+    /// The next request as it would be now, with a text for input that is still to be given; `None`
+    /// where none can be made.
+    pub fn next_request(&self) -> Option<Assembly> {
+        self.assembly_of(&self.history_with_input(), self.sent.edited())
+            .ok()
+    }
+
+    async fn compact(
+        &mut self,
+        wanted: CompactionTrigger<'_>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Compacted, EngineError> {
+        let policy = &self.config.policy;
+        let counter = Arc::clone(&self.services.counter);
+        let automatic = self
+            .sent
+            .cleared()
+            .map_or(ArchiveWish::Automatic, ArchiveWish::AfterClearing);
+        let (trigger, focus, wish) = match wanted {
+            CompactionTrigger::Automatic => ("auto", None, automatic),
+            CompactionTrigger::ByUser(focus) => ("manual", focus, ArchiveWish::ByHand),
+        };
+        let history = self.transcript.history();
+        let Some(mut plan) =
+            plan_compaction(history, wish, policy, &self.config.model, counter.as_ref())
+        else {
+            return Ok(Compacted::Nothing);
+        };
+        let quoted = self
+            .quote_archive(&plan)
+            .map_or_else(String::new, |quote| format!("; {quote} to write again"));
+        // What people took out of sight stays out of sight of whoever summarises.
+        plan.messages = self.sent.edited().seen(&plan.messages, counter.as_ref());
+        let ledger = self.ledger_of(&plan);
+        let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else {
+            return Ok(Compacted::NotWorthIt);
+        };
+        if wanted == CompactionTrigger::Automatic && self.sent.has_given_up() {
+            self.stand_in_for(&plan, kept).await?;
+            io.emit(news(CompactionPhase::Failed, &plan, given_up(&plan)));
+            return Ok(Compacted::Failed);
+        }
+        self.call_back(
+            HookEvent::PreCompact {
+                trigger,
+                rounds: plan.rounds,
+            },
+            io,
+        )
+        .await;
+        let message = format!(
+            "Archiving {} ({} tokens{quoted})…",
+            plan.subject(),
+            plan.tokens()
+        );
+        io.emit(news(CompactionPhase::Started, &plan, message));
+        let session = self.transcript.history().to_vec();
+        let mut refused = None;
+        // One that is refused is asked for once more, with the reason.
+        for _ in 0..2 {
+            let wish = SummaryWish {
+                focus,
+                refused: refused.as_ref(),
+                session: &session,
+            };
+            let made = match self.summarise(&plan, wish, io).await {
+                Ok(made) => made,
+                // Nobody failed: it is not wanted any more, and the next request is what it would
+                // have been.
+                Err(_) if io.cancel.is_cancelled() => {
+                    let message =
+                        "Nothing was archived (interrupted). The conversation is as it was."
+                            .to_owned();
+                    io.emit(news(CompactionPhase::Failed, &plan, message));
+                    return Ok(Compacted::Failed);
+                }
+                Err(why) => return self.fail_to_archive(&plan, kept, &why, io).await,
+            };
+            match made
+                .written()
+                .and_then(|text| accept(&text, &plan, &session, &ledger, counter.as_ref()))
+            {
+                Ok(text) => return self.archive(&plan, text, &made, io).await,
+                Err(why) => {
+                    io.emit(made.usage_event());
+                    refused = Some(why);
+                }
+            }
+        }
+        let why = refused.map_or_else(String::new, |why| {
+            format!("two summaries were refused: {why}")
+        });
+        self.fail_to_archive(&plan, kept, &why, io).await
+    }
+
+    /// Stores an accepted summary. From now on it stands for what the plan archives.
+    async fn archive(
+        &mut self,
+        plan: &CompactionPlan,
+        text: String,
+        made: &Summary,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Compacted, EngineError> {
+        let mut summary = summary_message(
+            self.transcript.fresh_id(),
+            self.services.clock.now(),
+            text,
+            plan,
+        );
+        io.emit(made.usage_event());
+        let rounds = self.transcript.rounds();
+        summary.llm_metadata =
+            Some(LlmMetadata::new(made.by.full_name(), rounds, made.reply.usage, made.cost).into());
+        self.transcript.append(summary).await?;
+        self.sent.end_stand_in(&self.transcript).await?;
+        self.sent.forget_failures(&self.transcript).await?;
+        let what = plan.subject();
+        io.emit(news(
+            CompactionPhase::Finished,
+            plan,
+            format!("{what} are archived behind a summary."),
+        ));
+        Ok(Compacted::Archived {
+            what,
+            rounds: plan.rounds,
+        })
+    }
+
+    /// Sends what must be kept in place of a summary that could not be had. It is not stored as
+    /// one.
+    async fn fail_to_archive(
+        &mut self,
+        plan: &CompactionPlan,
+        kept: String,
+        why: &str,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Compacted, EngineError> {
+        self.stand_in_for(plan, kept).await?;
+        self.sent.note_failure(&self.transcript).await?;
+        let message = format!(
+            "{} could not be archived ({why}). Only recent history is sent, and what must be kept of the rest, word for word; \
+             nothing is lost.{}",
+            plan.subject(),
+            self.whether_tried_again()
+        );
+        io.emit(news(CompactionPhase::Failed, plan, message));
+        Ok(Compacted::Failed)
+    }
+
+    /// Whether the next request will be read anew anyway, for the most part: then archiving costs
+    /// nothing more, and everything that waits is done together.
+    fn is_rewriting(&self) -> bool {
+        self.is_cold()
+            || self
+                .assembly()
+                .is_ok_and(|next| next.account.rewrites_history())
+    }
+
+    /// Whether the next request must leave out more than the one before, and clearing results is
+    /// not enough. `last` is what that one took.
+    fn is_short_of_room(&self, last: Usage) -> bool {
+        let policy = &self.config.policy;
+        let model = &self.config.model;
+        let new = self.transcript.tokens_since_reply() as f64 * model.tokenizer_factor;
+        let zone = policy.safe_zone_tokens(model).unwrap_or(u64::MAX) as f64;
+        let share = policy.compact_cold_at * f64::from(policy.usable_window(model));
+        // What is far below need not be built to be known.
+        last.total() as f64 + new > share.max(NEAR * zone)
+            && self
+                .assembly()
+                .is_ok_and(|next| next.account.is_short_of_room(policy))
+    }
+
+    /// What must survive, with what stands beside the messages: open items of the list, and
+    /// whatever runs.
+    pub(crate) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
+        let masked = |text: String| self.config.safety.masker.mask(&text).into_owned();
+        let items = match self.agents.rank {
+            Rank::Main => self.prompt.todo().items(),
+            // The list is the main agent's.
+            Rank::Sub => Vec::new(),
+        };
+        let open = items
+            .into_iter()
+            .filter(|item| item.status != TodoState::Completed);
+        let todos: Vec<_> = open.map(|item| masked(item.content)).collect();
+        let running: Vec<_> = self
+            .services
+            .running
+            .names()
+            .into_iter()
+            .map(masked)
+            .collect();
+        ledger(
+            plan,
+            OpenWork {
+                todos: &todos,
+                running: &running,
+            },
+        )
+    }
+
+    /// Sends this in place of a summary that could not be had.
+    async fn stand_in_for(
+        &mut self,
+        plan: &CompactionPlan,
+        text: String,
+    ) -> Result<(), EngineError> {
+        let message = summary_message(
+            self.transcript.fresh_id(),
+            self.services.clock.now(),
+            text,
+            plan,
+        );
+        self.sent
+            .stand_in(message, self.services.counter.as_ref(), &self.transcript)
+            .await
+    }
+
+    /// What is added to the news of a failure.
+    fn whether_tried_again(&self) -> &'static str {
+        if self.sent.has_given_up() {
+            GIVEN_UP
+        } else {
+            ""
+        }
+    }
+
+    pub(crate) async fn summarise(
+        &mut self,
+        plan: &CompactionPlan,
+        wish: SummaryWish<'_>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Summary, String> {
+        let policy = self.config.policy.clone();
+        let limit = Duration::from_secs(policy.summary_timeout.into());
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| {
+            summary_request(plan, wish, by, &policy, counter)
+        };
+        self.ask_summariser(&request, limit, io).await
+    }
+
+    /// Asks the models that write summaries, one after another while they have too much to do, and
+    /// the main model last.
+    pub(crate) async fn ask_summariser(
+        &mut self,
+        request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
+        limit: Duration,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Summary, String> {
+        loop {
+            if self.summariser.is_none() {
+                self.open_summariser(io);
+            }
+            let client = self
+                .summariser
+                .as_deref_mut()
+                .unwrap_or(&mut self.services.models.client);
+            let by = client.spec().clone();
+            let request =
+                request(&by, self.services.counter.as_ref()).map_err(|error| error.to_string())?;
+            let sent = ask_aside(client, &mut self.meter, request, io);
+            let answer = tokio::time::timeout(limit, sent).await;
+            match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {
+                Ok(reply) => {
+                    return Ok(Summary {
+                        reply,
+                        by,
+                        cost: self.meter.take_cost(),
+                    });
+                }
+                Err(error) if error.is_overload() && self.summariser.take().is_some() => {
+                    let to = self.services.models.summarisers.front().map_or_else(
+                        || self.config.model.full_name(),
+                        |next| next.name().to_owned(),
+                    );
+                    io.switched(&by.full_name(), &to, &error);
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Opens the next model that is to write summaries; one that cannot be opened is reported and
+    /// left out.
+    fn open_summariser(&mut self, io: &mut TurnIo<'_>) {
+        while self.summariser.is_none()
+            && let Some(next) = self.services.models.summarisers.pop_front()
+        {
+            match next.open() {
+                (_, Ok(client)) => self.summariser = Some(Box::new(client)),
+                (name, Err(problem)) => {
+                    io.error(
+                        "summary_model",
+                        format!("`{name}` cannot write summaries: {problem}"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Sends a request beside the conversation, within its limits; only retries are told of.
+pub(crate) async fn ask_aside(
+    client: &mut Client,
+    meter: &mut Meter,
+    request: Request,
+    io: &mut TurnIo<'_>,
+) -> Result<Reply, ModelError> {
+    let cancel = io.cancel;
+    let mut tell = |delta: Delta| {
+        if matches!(delta, Delta::Retry { .. }) {
+            io.delta(delta);
+        }
+    };
+    let paid = PaidRequest::reserve(Arc::new(request), client, meter, cancel).await?;
+    paid.send(client, meter, cancel, &mut tell).await
+}
+
+/// A summary as a model wrote it.
+pub(crate) struct Summary {
+    pub(crate) reply: Reply,
+    /// Who wrote it.
+    pub(crate) by: ModelSpec,
+    pub(crate) cost: Option<Cost>,
+}
+
+impl Summary {
+    /// What it cost.
+    pub(crate) fn usage_event(&self) -> EventBody {
+        EventBody::Usage {
+            model: self.by.full_name(),
+            usage: self.reply.usage,
+            cost: self.cost,
+            saved_tokens: 0,
+        }
+    }
+
+    /// Its text.
+    pub(crate) fn text(&self) -> String {
+        self.reply.parts.iter().filter_map(text_of).collect()
+    }
+
+    /// Its text, if the model wrote to the end and nothing else.
+    pub(crate) fn written(&self) -> Result<String, SummaryRefusal> {
+        const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
+        let calls = self
+            .reply
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::ToolCall(_)));
+        match self.reply.stop {
+            _ if calls => Err(CALLS),
+            StopReason::EndTurn if self.text().trim().is_empty() => Err(SummaryRefusal::Empty),
+            StopReason::EndTurn => Ok(self.text()),
+            StopReason::Length | StopReason::Other(_) => Err(SummaryRefusal::Cut),
+            StopReason::ToolUse => Err(CALLS),
+            StopReason::Refusal => Err(SummaryRefusal::Declined),
+        }
+    }
+}
+
+/// Said once automatic compactions are given up.
+const GIVEN_UP: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
+                        yourself.";
+
+fn news(phase: CompactionPhase, plan: &CompactionPlan, message: String) -> EventBody {
+    EventBody::Compaction {
+        phase,
+        rounds: plan.rounds,
+        message,
+    }
+}
+
+fn given_up(plan: &CompactionPlan) -> String {
+    format!(
+        "{} are left out, and what must be kept of them is sent word for word. No summary was asked for: \
+         three in a row had failed. Compact the conversation yourself to try again.",
+        plan.subject()
+    )
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text { text, .. } => Some(text),
+        Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! Quotes the cost of an action before it is done: switching the model, waiting too long,
+//! archiving, changing the system message.
+
+use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent};
+use haft_store::RequestOutline;
+use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, SentSegment};
+
+use crate::error::Notice;
+use crate::session::Session;
+
+/// The number of recent requests that a cache may still hold.
+const RECENT: usize = 64;
+
+impl Session {
+    /// What another model, which has seen nothing of this conversation, is paid for what was sent
+    /// last; `None` before the first request.
+    pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
+        Some(self.newest_sent()?.switch(to))
+    }
+
+    /// Quotes a change of the system message; `None` before the first request.
+    pub fn quote_system(&self) -> Option<Quote> {
+        Some(self.newest_sent()?.change(
+            ContextChange::From(0),
+            self.transcript.idle().unwrap_or_default(),
+            &self.config.model,
+        ))
+    }
+
+    /// What is paid for having waited so long; `None` while the cache should hold what was sent
+    /// last.
+    pub fn quote_waiting(&self) -> Option<Quote> {
+        self.newest_sent()?
+            .waited(self.transcript.idle()?, &self.config.model)
+    }
+
+    /// Quotes archiving these rounds, without the summary.
+    pub(crate) fn quote_archive(&self, plan: &CompactionPlan) -> Option<Quote> {
+        let segments = &self.sent.last()?.segments;
+        let is_history = |one: &SentSegment| !matches!(one.layer, Layer::System | Layer::Documents);
+        let first = segments.iter().position(is_history)?;
+        let end = segments
+            .iter()
+            .position(|one| one.message == plan.first_kept)?;
+        let idle = self.transcript.idle().unwrap_or_default();
+        let quote = self.newest_sent()?.change(
+            ContextChange::Without { first, end },
+            idle,
+            &self.config.model,
+        );
+        (quote.tokens > 0).then_some(quote)
+    }
+
+    /// Says first what a resumed conversation will write again because the model is another one, or
+    /// because of the time.
+    pub(crate) fn quote_resumption(&mut self) {
+        let model = self.config.model.full_name();
+        let message = match self.sent.last().map(|sent| sent.model.clone()) {
+            Some(before) if before != model => self.quote_switch(&self.config.model).map(|quote| {
+                format!("`{model}` has seen nothing of this conversation, which was with `{before}`: {quote} to write")
+            }),
+            Some(_) if !self.is_cold() => None,
+            Some(_) => self.quote_waiting().map(|quote| format!("the cache is cold: {quote} to write again")),
+            None => None,
+        };
+        self.config.notices.extend(message.map(|message| Notice {
+            code: "quote",
+            message,
+            failed: false,
+        }));
+    }
+
+    /// Returns the expected content of the cache, according to the last request.
+    fn newest_sent(&self) -> Option<PrefixCache> {
+        let blocks = self.transcript.blocks();
+        let of = |message: MessageId| blocks.get(&message).copied().unwrap_or(1);
+        self.sent
+            .expected_cache(&self.config.model, self.prompt.tool_set().tokens, of)
+    }
+}
+
+/// A logged request as the context engine compares it, and the tokens of its tools. Policy and
+/// edits are not in the log.
+pub fn sent_of(outline: &RequestOutline) -> (Sent, u32) {
+    let sent = Sent {
+        model: outline.summary.model.clone(),
+        tools: outline.tools,
+        policy: ContentHash::of(b""),
+        edits: None,
+        segments: outline.segments.clone(),
+    };
+    let segments: u64 = outline
+        .segments
+        .iter()
+        .map(|segment| u64::from(segment.tokens))
+        .sum();
+    let tools = outline
+        .summary
+        .tokens
+        .saturating_sub(segments + Request::FRAME);
+    (sent, u32::try_from(tools).unwrap_or(u32::MAX))
+}
+
+/// What the cache of a model should hold after these requests of a conversation. `blocks` tells how
+/// many content blocks a message has.
+pub fn prefix_cache_of(
+    outlines: &[RequestOutline],
+    model: &ModelSpec,
+    blocks: impl Fn(MessageId) -> usize,
+) -> PrefixCache {
+    let name = model.full_name();
+    let mut cache = PrefixCache::new(model);
+    let mut before = None;
+    let recent = &outlines[outlines.len().saturating_sub(RECENT)..];
+    for outline in recent
+        .iter()
+        .filter(|outline| outline.summary.model == name)
+    {
+        let at = outline.summary.sent_at;
+        let after = before
+            .replace(at)
+            .and_then(|before| at.duration_since(before).try_into().ok());
+        let (sent, tools) = sent_of(outline);
+        cache.note_sent(after.unwrap_or_default(), &sent, tools, |segment| {
+            blocks(segment.message)
+        });
+    }
+    cache
+}

@@ -1,0 +1,363 @@
+//! What was sent, and what of it is remembered for the next request: the last request, what it left
+//! out, people's edits, and what stands in for a summary that could not be had.
+//!
+//! Invariant: whatever one request decides for later ones is stored before the request is sent, so
+//! that a resumed conversation sends the same.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{
+    Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, Snapshot,
+    first_kept, is_cold,
+};
+use haft_store::{LoggedRequest, LoggedSegment, Store, StoreError};
+use haft_types::{
+    ContentHash, Entry, Message, MessageId, ModelSpec, Role, SentSegment, Timestamp, TokenCounter,
+    ToolSet,
+};
+
+use crate::error::{EditContextError, EngineError};
+use crate::session::config::SessionConfig;
+use crate::session::transcript::Transcript;
+use crate::stored_state::{
+    self, FailedSummaries, SentEdits, SentPolicy, StoredState, SummaryStandIn,
+};
+
+/// Summaries in a row that may fail or be refused before none is asked for any more.
+const MOST_FAILURES: u32 = 3;
+
+/// What stands for the user's input while nobody has given it.
+const UNSAID: &str = "[the user's next input]";
+
+/// What earlier requests leave for the next one.
+pub(crate) struct SentState {
+    /// What was made for earlier requests.
+    memo: Memo,
+    /// The request before.
+    last: Option<Sent>,
+    /// What pruning has decided so far.
+    cleared: Option<Cleared>,
+    /// What else requests have decided for later ones.
+    carried: Option<Carried>,
+    /// What people have edited of what is sent, and what that comes to.
+    edits: Edits,
+    edited: EditState,
+    /// Sent in place of a summary that could not be had; it is no message of the conversation.
+    stand_in: Option<Arc<Entry>>,
+    /// Summaries in a row that failed or were refused.
+    failed_summaries: u32,
+    /// Counted tokens a request may take, once the provider has refused a larger one.
+    most: Option<u64>,
+}
+
+impl SentState {
+    /// As it was when the conversation was left. `last` is the newest request of the log.
+    pub(crate) fn restore(
+        last: Option<Sent>,
+        history: &[Arc<Entry>],
+        counter: &dyn TokenCounter,
+        state: &mut StoredState,
+    ) -> Self {
+        let edits: Edits = state.take().unwrap_or_default();
+        Self {
+            memo: Memo::default(),
+            last,
+            cleared: state.take(),
+            carried: state.take(),
+            edited: edits.state(),
+            edits,
+            stand_in: state
+                .take()
+                .and_then(|kept| restored_stand_in(kept, history, counter)),
+            failed_summaries: state.take().map_or(0, |FailedSummaries(failures)| failures),
+            most: None,
+        }
+    }
+
+    /// The request before.
+    pub(crate) fn last(&self) -> Option<&Sent> {
+        self.last.as_ref()
+    }
+
+    /// What has been left out so far because room was short.
+    pub(crate) fn cleared(&self) -> Option<&Cleared> {
+        self.cleared.as_ref()
+    }
+
+    /// Whether nothing of what was sent last can be in the provider's cache any more.
+    pub(crate) fn is_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
+        is_cold(model, self.last.as_ref(), idle)
+    }
+
+    /// Whether the newest request held this message as it is stored.
+    pub(crate) fn holds_whole(&self, entry: &Entry) -> bool {
+        let id = entry.message.message_id;
+        let mut sent = self.last.iter().flat_map(|sent| &sent.segments);
+        sent.any(|segment| segment.message == id && segment.hash == entry.hash)
+    }
+
+    /// What the cache should hold, as far as the last request tells.
+    pub(crate) fn expected_cache(
+        &self,
+        model: &ModelSpec,
+        tools: u32,
+        blocks: impl Fn(MessageId) -> usize,
+    ) -> Option<PrefixCache> {
+        let mut cache = PrefixCache::new(model);
+        cache.note_sent(
+            Duration::ZERO,
+            self.last.as_ref()?,
+            tools,
+            |segment: &SentSegment| blocks(segment.message),
+        );
+        Some(cache)
+    }
+
+    /// What a request is built from, with what earlier ones have decided.
+    pub(crate) fn remembered<'a>(
+        &'a self,
+        edits: &'a EditState,
+        snapshot: Snapshot<'a>,
+    ) -> Snapshot<'a> {
+        Snapshot {
+            edits: Some(edits),
+            cleared: self.cleared.as_ref(),
+            last: self.last.as_ref(),
+            carried: self.carried.as_ref(),
+            most: self.most,
+            memo: Some(&self.memo),
+            ..snapshot
+        }
+    }
+
+    /// Keeps what this request decided.
+    pub(crate) async fn keep(
+        &mut self,
+        account: Account,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        if let Some(cleared) = account.cleared {
+            transcript.keep_state(&cleared).await?;
+            self.cleared = Some(cleared);
+        }
+        if let Some(carried) = account.carried {
+            transcript.keep_state(&carried).await?;
+            self.carried = Some(carried);
+        }
+        let last = self.last.as_ref();
+        if last.is_none_or(|sent| sent.policy != account.sent.policy) {
+            transcript
+                .keep_state(&SentPolicy(account.sent.policy))
+                .await?;
+        }
+        if last.and_then(|sent| sent.edits) != account.sent.edits {
+            transcript
+                .keep_state(&SentEdits(account.sent.edits))
+                .await?;
+        }
+        self.last = Some(account.sent);
+        Ok(())
+    }
+
+    /// People's edits.
+    pub(crate) fn edits(&self) -> &Edits {
+        &self.edits
+    }
+
+    /// What they come to.
+    pub(crate) fn edited(&self) -> &EditState {
+        &self.edited
+    }
+
+    /// Stores an edit, which applies from then on. It is added to what is stored: nobody's edit is
+    /// undone by another, and what cannot be understood is not overwritten.
+    pub(crate) async fn edit(
+        &mut self,
+        edit: ContextEdit,
+        store: &dyn Store,
+        transcript: &Transcript,
+    ) -> Result<(), EditContextError> {
+        let stored = stored_state::read::<Edits>(store, transcript.id()).await?;
+        let unreadable = |error: serde_json::Error| EditContextError::Unreadable(error.to_string());
+        let mut edits = stored.transpose().map_err(unreadable)?.unwrap_or_default();
+        edits.push(edit);
+        stored_state::write(store, transcript.id(), &edits).await?;
+        self.edited = edits.state();
+        self.edits = edits;
+        Ok(())
+    }
+
+    /// The messages the next request is made from.
+    pub(crate) fn history_to_send<'a>(&self, history: &'a [Arc<Entry>]) -> Cow<'a, [Arc<Entry>]> {
+        match &self.stand_in {
+            None => Cow::Borrowed(history),
+            Some(stand_in) => history.iter().chain([stand_in]).cloned().collect(),
+        }
+    }
+
+    /// The same with a text for input that is still to be given, where the model waits for it.
+    pub(crate) fn history_with_input<'a>(
+        &self,
+        history: &'a [Arc<Entry>],
+        counter: &dyn TokenCounter,
+    ) -> Cow<'a, [Arc<Entry>]> {
+        let history = self.history_to_send(history);
+        let last = history.iter().rev().find(|entry| match entry.message.role {
+            Role::User | Role::Assistant | Role::Tool => true,
+            Role::System | Role::Summary => false,
+        });
+        let waits = |last: &Arc<Entry>| {
+            last.message.role == Role::Assistant && last.message.tool_calls().next().is_none()
+        };
+        if last.is_some_and(|last| !waits(last)) {
+            return history;
+        }
+        let id = MessageId::derived(ContentHash::of(UNSAID.as_bytes()));
+        let input = Message::text(id, Role::User, UNSAID, Timestamp::UNIX_EPOCH);
+        let mut history = history.into_owned();
+        history.push(Entry::new(input, counter));
+        Cow::Owned(history)
+    }
+
+    /// What is sent in place of a summary.
+    pub(crate) fn stand_in_message(&self) -> Option<&Message> {
+        self.stand_in.as_ref().map(|entry| &entry.message)
+    }
+
+    /// Sends this in place of a summary that could not be had. It is no message of the
+    /// conversation, but a run that goes on with it sends the same.
+    pub(crate) async fn stand_in(
+        &mut self,
+        message: Message,
+        counter: &dyn TokenCounter,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        let document = SummaryStandIn(Some(message.clone()));
+        if transcript.is_stored() {
+            transcript.keep_state(&document).await?;
+        }
+        self.stand_in = Some(Entry::new(message, counter));
+        Ok(())
+    }
+
+    /// A summary has taken the place of what stood in for it.
+    pub(crate) async fn end_stand_in(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        if self.stand_in.take().is_some() {
+            transcript.keep_state(&SummaryStandIn(None)).await?;
+        }
+        Ok(())
+    }
+
+    /// One more summary has failed or was refused.
+    pub(crate) async fn note_failure(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        self.set_failures(self.failed_summaries + 1, transcript)
+            .await
+    }
+
+    /// A summary was accepted, or the user wants another try.
+    pub(crate) async fn forget_failures(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        self.set_failures(0, transcript).await
+    }
+
+    async fn set_failures(
+        &mut self,
+        failures: u32,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        if failures != self.failed_summaries && transcript.is_stored() {
+            transcript.keep_state(&FailedSummaries(failures)).await?;
+        }
+        self.failed_summaries = failures;
+        Ok(())
+    }
+
+    /// Whether so many summaries have failed that none is asked for any more.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.failed_summaries >= MOST_FAILURES
+    }
+
+    /// No request may take more counted tokens from now on: the provider has refused a larger one.
+    pub(crate) fn limit_tokens(&mut self, most: u64) {
+        self.most = Some(most);
+    }
+
+    /// Another model is asked, whose provider has refused nothing yet.
+    pub(crate) fn lift_limit(&mut self) {
+        self.most = None;
+    }
+}
+
+/// What was sent in place of a summary, as long as the conversation has the messages it goes on
+/// with.
+fn restored_stand_in(
+    SummaryStandIn(kept): SummaryStandIn,
+    history: &[Arc<Entry>],
+    counter: &dyn TokenCounter,
+) -> Option<Arc<Entry>> {
+    let message = kept?;
+    let first = first_kept(&message)?;
+    let there = history
+        .iter()
+        .any(|entry| entry.message.message_id == first);
+    there.then(|| Entry::new(message, counter))
+}
+
+/// What was sent last before this process, from the request log.
+pub(crate) async fn last_sent(
+    store: &dyn Store,
+    transcript: &Transcript,
+    config: &SessionConfig,
+    counter: &dyn TokenCounter,
+    state: &mut StoredState,
+) -> Result<Option<Sent>, StoreError> {
+    let id = transcript.id();
+    let Some(last) = store
+        .requests(id)
+        .await?
+        .last()
+        .map(|summary| summary.number)
+    else {
+        return Ok(None);
+    };
+    let Some(LoggedRequest {
+        summary,
+        segments,
+        tools,
+        ..
+    }) = store.request(id, last).await?
+    else {
+        return Ok(None);
+    };
+    let segment = |segment: LoggedSegment| SentSegment {
+        layer: segment.layer,
+        owner: segment.owner.into(),
+        message: segment.message.message_id,
+        hash: segment.hash,
+        tokens: segment.tokens,
+        boundary: segment.boundary,
+    };
+    Ok(Some(Sent {
+        model: summary.model,
+        tools: ToolSet::new(tools, counter).hash,
+        policy: state.take().map_or_else(
+            || config.policy.for_model(&config.model).hash(),
+            |SentPolicy(hash)| hash,
+        ),
+        edits: state.take().and_then(|SentEdits(hash)| hash),
+        segments: segments.into_iter().map(segment).collect(),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Describes images for a model that takes none. A model of the role `vision` describes each image
+//! once, and the text is stored with the message of the image.
+//!
+//! Invariant: an image is never left out silently: an event reports why it has no description.
+
+use haft_context::vision_request;
+use haft_types::{ContentHash, Image};
+
+use super::compact::{Summary, ask_aside};
+use crate::error::EngineError;
+use crate::session::Session;
+use crate::turn::turn_io::TurnIo;
+
+impl Session {
+    /// Returns descriptions of the images as text; `None` if the model takes images itself.
+    pub(crate) async fn described(
+        &mut self,
+        images: &[Image],
+        io: &mut TurnIo<'_>,
+    ) -> Result<Option<String>, EngineError> {
+        if images.is_empty() || self.config.model.capabilities.images {
+            return Ok(None);
+        }
+        if self.services.models.opener.for_vision.is_empty() {
+            let model = self.config.model.full_name();
+            io.notice("image_left_out", format!("a picture is left out: `{model}` takes none, and no model has the role `vision` (`model_roles.vision`) to describe it"));
+            return Ok(None);
+        }
+        let mut texts = Vec::new();
+        for image in images {
+            let hash = ContentHash::of(image.data.as_bytes()).to_string();
+            if !self.image_descriptions.0.contains_key(&hash) {
+                match self.ask_vision(image, io).await {
+                    Ok(text) => {
+                        self.image_descriptions.0.insert(hash.clone(), text);
+                        self.transcript.keep_state(&self.image_descriptions).await?;
+                    }
+                    Err(why) => io.error(
+                        "vision",
+                        format!("a picture is left out: it could not be described: {why}"),
+                    ),
+                }
+            }
+            let text = self.image_descriptions.0.get(&hash);
+            texts.extend(
+                text.map(|text| format!("[The picture, described by another model:]\n{text}")),
+            );
+        }
+        Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
+    }
+
+    /// Asks the models of the role in order until one is not overloaded.
+    async fn ask_vision(&mut self, image: &Image, io: &mut TurnIo<'_>) -> Result<String, String> {
+        let mut last = String::new();
+        for name in self.services.models.opener.for_vision.clone() {
+            let mut client = match self.services.models.opener.open(&name) {
+                Ok(client) => client,
+                Err(why) => {
+                    last = format!("`{name}` cannot be used: {why}");
+                    continue;
+                }
+            };
+            let by = client.spec().clone();
+            let request = vision_request(
+                image,
+                self.config.policy.prompt_language,
+                &by,
+                self.services.counter.as_ref(),
+            );
+            match ask_aside(&mut client, &mut self.meter, request, io).await {
+                Ok(reply) => {
+                    let made = Summary {
+                        reply,
+                        by,
+                        cost: self.meter.take_cost(),
+                    };
+                    io.emit(made.usage_event());
+                    let text = made.written().map_err(|why| why.to_string())?;
+                    return Ok(self.config.safety.masker.mask(text.trim()).into_owned());
+                }
+                Err(error) if error.is_overload() => last = format!("`{name}`: {error}"),
+                Err(error) => return Err(format!("`{name}`: {error}")),
+            }
+        }
+        Err(last)
+    }
+}

@@ -1,0 +1,347 @@
+//! Drives a [`Turn`] for a session: builds and sends requests, runs calls, nudges the model, and
+//! asks whether the turn may end.
+//!
+//! Invariant: a message is in the store before an event shows it (`tool_result`, `usage`), except
+//! for the text of a reply that is still arriving.
+
+use std::sync::Arc;
+
+use haft_context::{Assembly, ContextError};
+use haft_model::{Delta, ModelError};
+use haft_store::SentRequest;
+use haft_types::{Request, ToolCall};
+
+use super::reply::ShownReply;
+use super::turn_io::TurnIo;
+use super::{Action, Conclusion, End, Input, Nudge, Objection, Position, Reason, Turn};
+use crate::agents::parent::Rank;
+use crate::budget::spending::PaidRequest;
+use crate::error::EngineError;
+use crate::hooks::HookEvent;
+use crate::prompt::external::Late;
+use crate::request::assembly::cause_of;
+use crate::session::Session;
+use crate::session::models::MOST_SQUEEZES;
+
+/// A session while its turn is driven, and the request in flight.
+pub(crate) struct SessionTurn<'a> {
+    session: &'a mut Session,
+    request: Option<Arc<Request>>,
+    /// Why `request` doesn't extend the request before it.
+    cause: Option<String>,
+    /// The number of times the request was shortened because the provider rejected it as too long.
+    squeezed: u32,
+    /// True once the turn has a reply. Input that the user types before the first reply waits for
+    /// the request after it.
+    replied: bool,
+    /// True if the last request could never have had a valid reply.
+    pub(crate) never_valid: bool,
+}
+
+impl<'a> SessionTurn<'a> {
+    pub(crate) fn new(session: &'a mut Session) -> Self {
+        Self {
+            session,
+            request: None,
+            cause: None,
+            squeezed: 0,
+            replied: false,
+            never_valid: false,
+        }
+    }
+
+    /// Drives `turn` from the conversation's position to its end. An error means that the store
+    /// failed, which ends the turn at once.
+    pub(crate) async fn drive(
+        &mut self,
+        turn: &mut Turn,
+        position: Position,
+        io: &mut TurnIo<'_>,
+    ) -> Result<End, EngineError> {
+        let mut actions = turn.step(Input::Begin(position));
+        loop {
+            // A turn always asks for something or ends. If it ever doesn't, this input makes it
+            // report its own bug.
+            let mut next = Input::Built;
+            for action in actions {
+                match action {
+                    Action::BuildRequest => next = self.build_request(io).await?,
+                    Action::SendRequest => {
+                        next = self.send_request(io).await?;
+                        turn.note_spent(self.session.meter.spent());
+                    }
+                    Action::RunTools(calls) => {
+                        next = self.run_calls(calls, turn.replies(), io).await?;
+                    }
+                    Action::Nudge(nudge) => {
+                        io.notice("nudge", nudge.notice(turn.nudges()));
+                        let text = self.nudge_text(nudge, turn.replies());
+                        self.session.transcript.append_note(&text).await?;
+                    }
+                    Action::Correct(text) => self.session.transcript.append_note(&text).await?,
+                    Action::Conclude(end) => {
+                        next = Input::Concluded(self.conclude(&end, turn.objections(), io).await);
+                    }
+                    Action::End(end) => return Ok(end),
+                }
+            }
+            if io.cancel.is_cancelled() {
+                // The turn is also cancelled when its time is up.
+                let meter = &self.session.meter;
+                let late = meter.limits().out_of_time(meter.elapsed());
+                next = late.map_or(Input::Cancelled, Input::Exhausted);
+            } else if let Some(reason) = self.session.hooks.take_stop() {
+                next = Input::Stopped(reason);
+            }
+            actions = turn.step(next);
+        }
+    }
+
+    /// Builds the next request. Returns [`Input::Built`], or the reason why it can't be sent.
+    async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
+        let session = &mut *self.session;
+        session.announce_tasks(io).await?;
+        session.announce_agents(io).await?;
+        session.take_agent_messages(io).await?;
+        if self.replied {
+            session.take_watched_input(io).await?;
+        }
+        session.tell_mode().await?;
+        session.append_context().await?;
+        session.compact_if_due("", io).await?;
+        let late = if session.is_cold() {
+            Late::Welcome
+        } else {
+            Late::Wait
+        };
+        session.prompt.learn_programs(late, io.cancel).await;
+        match session.refresh_documents(io).await {
+            Ok(problems) => problems
+                .into_iter()
+                .for_each(|problem| io.error("document", problem)),
+            Err(error) => return Ok(no_request(&error)),
+        }
+        session.keep_descriptions().await?;
+        match session.assembly() {
+            Ok(Assembly { request, account }) => {
+                self.cause = cause_of(&account);
+                session.take_account(&request, account, io).await?;
+                self.request = Some(Arc::new(request));
+                Ok(Input::Built)
+            }
+            Err(error) => Ok(no_request(&error)),
+        }
+    }
+
+    /// Sends the request that was built, and stores the reply.
+    async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
+        loop {
+            let Some(request) = self.request.take() else {
+                return Ok(Input::Built);
+            };
+            let error = match self.ask(&request, io).await? {
+                Ok(input) => return Ok(input),
+                Err(error) => error,
+            };
+            match self.recover(&request, &error, io) {
+                // The window or the prefix differs now: build the request again.
+                Ok(true) => match self.build_request(io).await? {
+                    Input::Built => {}
+                    other => return Ok(other),
+                },
+                Ok(false) => {
+                    self.never_valid = error.never_valid();
+                    return Ok(failed(&error));
+                }
+                Err(error) => return Ok(no_request(&error)),
+            }
+        }
+    }
+
+    /// Sends one request. The inner error is one that [`Self::recover`] may be able to handle.
+    async fn ask(
+        &mut self,
+        request: &Arc<Request>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Result<Input, ModelError>, EngineError> {
+        let session = &mut *self.session;
+        session.call_back(session.request_start(request), io).await;
+        if let Some(reason) = session.hooks.take_stop() {
+            return Ok(Ok(Input::Stopped(reason)));
+        }
+        let client = &session.services.models.client;
+        let paid = match PaidRequest::reserve(
+            Arc::clone(request),
+            client,
+            &session.meter,
+            io.cancel,
+        )
+        .await
+        {
+            Ok(paid) => paid,
+            Err(error) => return Ok(Err(error)),
+        };
+        let sent = SentRequest {
+            model: session.config.model.full_name(),
+            api: session.config.model.api,
+            request: Arc::clone(paid.request()),
+            encoding: Some(session.services.models.client.encoding()),
+            cause: self.cause.take(),
+        };
+        // The log must not delay the request: it is written while the model thinks.
+        drop(
+            session
+                .services
+                .store
+                .log_request(session.transcript.id(), sent),
+        );
+        let (mut teller, listener) = session.hooks.generation(session.prompt.registry());
+        let client = &mut session.services.models.client;
+        let meter = &mut session.meter;
+        let cancel = io.cancel;
+        let mut shown = ShownReply::new(session.config.policy.message_ids, io);
+        let arriving = async {
+            let mut tell = |delta: Delta| {
+                teller.hear(&delta);
+                shown.delta(delta);
+            };
+            let arrived = paid.send(client, meter, cancel, &mut tell).await;
+            shown.finish();
+            // Ends the listener.
+            drop(teller);
+            arrived
+        };
+        let (arrived, ()) = futures::join!(arriving, listener.listen(cancel));
+        let ended = session.request_end(&arrived);
+        let reply = match arrived {
+            Ok(reply) => reply,
+            Err(ModelError::Cancelled) => return Ok(Ok(Input::Cancelled)),
+            Err(error) => {
+                session.call_back(ended, io).await;
+                return Ok(Err(error));
+            }
+        };
+        self.squeezed = 0;
+        session.learn_factor(request.tokens(), reply.usage).await?;
+        let (reply, failure) = session.continued(request, reply, io).await;
+        let replied = session.take_reply(reply, io).await?;
+        self.replied = true;
+        // Hooks are called after the reply is stored, whatever they do.
+        session.call_back(ended, io).await;
+        Ok(Ok(
+            failure.map_or(Input::Replied(replied), |error| failed(&error))
+        ))
+    }
+
+    /// Prepares another request after one that failed: a shorter one, or one to another model.
+    /// Returns `false` if there is nothing left to try.
+    fn recover(
+        &mut self,
+        refused: &Request,
+        error: &ModelError,
+        io: &mut TurnIo<'_>,
+    ) -> Result<bool, ContextError> {
+        if error.is_too_long() && self.squeezed < MOST_SQUEEZES {
+            self.squeezed += 1;
+            self.session.squeeze(refused, self.squeezed, io);
+            return Ok(true);
+        }
+        if error.is_overload() {
+            self.session.switch_model(error, io)
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// Runs the calls of a reply and appends their results. `replies` is the number of replies the
+    /// turn has had.
+    async fn run_calls(
+        &mut self,
+        calls: Vec<ToolCall>,
+        replies: u32,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Input, EngineError> {
+        self.session.note_for_agents(replies);
+        self.session.run_tools(calls, io).await
+    }
+
+    fn nudge_text(&self, nudge: Nudge, replies: u32) -> String {
+        // A run that pursues a goal reads how much of its limits it has used, so that the model can
+        // share out the rest.
+        let used = if nudge == Nudge::Goal {
+            self.session.meter.used_of_limits(replies)
+        } else {
+            String::new()
+        };
+        let used = if used.is_empty() {
+            used
+        } else {
+            format!(" Used so far: {used}.")
+        };
+        let language = self.session.config.policy.prompt_language;
+        let tools = self.session.prompt.registry().told();
+        format!("{}{used}", nudge.told_text(language, &tools))
+    }
+
+    /// Asks the answer schema, background agents and hooks whether the turn may end. `objections`
+    /// is the number of times that they already kept it from ending.
+    async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
+        let answer = self.session.config.task.answer.as_ref();
+        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| {
+            schema.conclude(&end.text)
+        });
+        let Conclusion::Accepted { output } = looked_at else {
+            return looked_at;
+        };
+        if self.session.wait_for_agent(io).await {
+            return Conclusion::Unread { output };
+        }
+        let session = &*self.session;
+        let stop_hook_active = objections > 0;
+        let last_assistant_message = end.text.clone();
+        let event = match session.agents.rank {
+            Rank::Main => HookEvent::Stop {
+                stop_hook_active,
+                last_assistant_message,
+            },
+            Rank::Sub => {
+                let agent_type = session.config.agent.clone();
+                HookEvent::SubagentStop {
+                    agent_type,
+                    stop_hook_active,
+                    last_assistant_message,
+                }
+            }
+        };
+        match session.call_back(event, io).await.block {
+            Some(why) => Conclusion::Rejected(Objection {
+                text: format!("Not done yet: {why}"),
+                otherwise: None,
+            }),
+            None if session.has_unread() => Conclusion::Unread { output },
+            None => Conclusion::Accepted { output },
+        }
+    }
+}
+
+fn no_request(error: &ContextError) -> Input {
+    Input::Failed(Reason {
+        code: "context".into(),
+        message: error.to_string(),
+    })
+}
+
+/// Returns the turn's input for a request that failed for good.
+fn failed(error: &ModelError) -> Input {
+    match error {
+        ModelError::Cancelled => Input::Cancelled,
+        ModelError::OverBudget(message) => Input::Exhausted(Reason {
+            code: error.code().into(),
+            message: message.clone(),
+        }),
+        error => Input::Failed(Reason {
+            code: error.code().into(),
+            message: error.to_string(),
+        }),
+    }
+}

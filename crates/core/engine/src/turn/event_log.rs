@@ -1,0 +1,331 @@
+//! Writes the events of a turn to the log.
+//!
+//! Invariant: a line holds names, paths, codes, and figures. Prompts, replies, arguments, results,
+//! and whatever servers and hooks wrote are never part of one, at no level. Every kind of event is
+//! matched by name, so that a new one is not logged before someone decided what of it may be.
+
+use std::time::Duration;
+
+use haft_project::FileProblem;
+use haft_types::{
+    CompactionPhase, ConversationId, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus,
+    TurnResult,
+};
+use tracing::{debug, error, info, warn};
+
+use crate::budget::meter::millis;
+
+/// Maximum characters of a name that a model chose.
+const MAX_NAME_CHARS: usize = 64;
+
+/// The codes of notices whose text is haft's own: it names files, settings, models, and figures.
+/// The text of other notices and errors repeats what a model, a server, or a hook wrote, so only
+/// their code is logged.
+const OWN_WORDS: [&str; 21] = [
+    "agent_tools",
+    "context_warning",
+    "defaults_by_model",
+    "defaults_changed",
+    "document",
+    "hooks",
+    "hooks_confined",
+    "image_left_out",
+    "mcp_server",
+    "model_role",
+    "nothing_changed",
+    "project_policy",
+    "quote",
+    "rag",
+    "recovered",
+    "recovery_failed",
+    "too_many_calls",
+    "untrusted",
+    "web",
+    "worker",
+    "worktree_removed",
+];
+
+/// How a call ran, as far as its result does not show it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallRun {
+    pub(crate) ran: Duration,
+    /// The programs of its command line.
+    pub(crate) programs: Vec<String>,
+}
+
+/// Logs one event of an agent's turn. `run` belongs to the call of a [`EventBody::ToolResult`]; a
+/// call that did not run has none.
+pub(crate) fn log(
+    conversation: &ConversationId,
+    agent: &str,
+    body: &EventBody,
+    run: Option<&CallRun>,
+) {
+    match body {
+        EventBody::Conversation {
+            resumed,
+            model,
+            cwd,
+            sandbox,
+            name: _,
+        } => {
+            info!(%conversation, agent, model, cwd, resumed, "turn started");
+            if let Some(sandbox) = sandbox {
+                let reasons = sandbox.reasons.join("; ");
+                info!(layer = %sandbox.layer, reasons, "sandbox chosen");
+            }
+        }
+        EventBody::ToolResult {
+            id,
+            name,
+            status,
+            error,
+            text: _,
+        } => {
+            let code = error.as_ref().map(|error| error.code.as_str());
+            log_call(agent, plain(name), plain(id), *status, code, run);
+        }
+        EventBody::Window {
+            tokens,
+            window,
+            pruned_tokens,
+            round,
+        } => {
+            debug!(
+                agent,
+                tokens, window, pruned_tokens, round, "request measured"
+            );
+        }
+        EventBody::Reminders { index, kinds } => {
+            let kinds = kinds.join(", ");
+            debug!(agent, index, kinds, "reminders placed");
+        }
+        EventBody::PrefixBreak {
+            cause,
+            tokens,
+            cost,
+            index,
+            owner: _,
+            message: _,
+            message_id: _,
+        } => {
+            info!(agent, cause, tokens, cost, index, "cached prefix broken");
+        }
+        EventBody::Pruning {
+            step,
+            tokens,
+            message: _,
+        } => info!(agent, step, tokens, "context pruned"),
+        EventBody::Compaction {
+            phase,
+            rounds,
+            message: _,
+        } => match phase {
+            CompactionPhase::Started => info!(agent, rounds, "compaction started"),
+            CompactionPhase::Finished => info!(agent, rounds, "compaction finished"),
+            CompactionPhase::Failed => warn!(agent, rounds, "compaction failed"),
+        },
+        EventBody::Notice { code, message } => {
+            info!(
+                agent,
+                code,
+                reason = loggable(code, message),
+                "notice shown"
+            );
+        }
+        EventBody::Error { code, message } => {
+            error!(agent, code, reason = loggable(code, message), "error shown");
+        }
+        EventBody::Question {
+            options,
+            question: _,
+        } => info!(agent, options = options.len(), "question asked"),
+        EventBody::Plan {
+            options,
+            response: _,
+        } => info!(agent, options = options.len(), "plan presented"),
+        EventBody::FileChanged { path, change } => {
+            info!(agent, path, change = lower(change), "file changed");
+        }
+        EventBody::BackgroundTask {
+            id,
+            phase,
+            exit_code,
+            command,
+            output: _,
+            message: _,
+        } => {
+            let programs = haft_permission::program_names(command).join(", ");
+            match phase {
+                TaskPhase::Started | TaskPhase::Finished => {
+                    info!(
+                        agent,
+                        task = id,
+                        phase = lower(phase),
+                        exit_code,
+                        programs,
+                        "background task"
+                    );
+                }
+                TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => {
+                    warn!(
+                        agent,
+                        task = id,
+                        phase = lower(phase),
+                        exit_code,
+                        programs,
+                        "background task"
+                    );
+                }
+            }
+        }
+        EventBody::Subagent {
+            phase,
+            name,
+            model,
+            result,
+            parent: _,
+            call_id: _,
+            task: _,
+        } => match (phase, result) {
+            (SubagentPhase::Started, _) => info!(agent, name, model, "sub-agent started"),
+            (SubagentPhase::Finished, result) => {
+                let outcome = result.as_ref().map(|result| result.outcome.name());
+                info!(agent, name, model, outcome, "sub-agent finished");
+            }
+        },
+        EventBody::Result(result) => log_end(conversation, agent, result),
+        // Requests and retries are logged by the client that sends them, with their durations. The
+        // rest is text, or told by another event.
+        EventBody::Usage { .. }
+        | EventBody::Retry { .. }
+        | EventBody::Budget { .. }
+        | EventBody::Text { .. }
+        | EventBody::Thinking { .. }
+        | EventBody::ToolCall { .. }
+        | EventBody::ToolProgress { .. }
+        | EventBody::Completion { .. } => {}
+    }
+}
+
+fn log_call(
+    agent: &str,
+    tool: &str,
+    call: &str,
+    status: ToolStatus,
+    code: Option<&str>,
+    run: Option<&CallRun>,
+) {
+    let ms = run.map(|run| millis(run.ran));
+    let programs = run
+        .filter(|run| !run.programs.is_empty())
+        .map(|run| run.programs.join(", "));
+    match status {
+        ToolStatus::Success => info!(
+            agent,
+            tool,
+            call,
+            ms,
+            programs,
+            outcome = "success",
+            "tool call"
+        ),
+        ToolStatus::Partial => info!(
+            agent,
+            tool,
+            call,
+            ms,
+            programs,
+            outcome = "partial",
+            code,
+            "tool call"
+        ),
+        ToolStatus::Error => warn!(
+            agent,
+            tool,
+            call,
+            ms,
+            programs,
+            outcome = "error",
+            code,
+            "tool call"
+        ),
+    }
+}
+
+fn log_end(conversation: &ConversationId, agent: &str, result: &TurnResult) {
+    let TurnResult {
+        outcome,
+        code,
+        turns,
+        duration_ms: ms,
+        usage,
+        cost,
+        ..
+    } = result;
+    let input = usage.all_input();
+    let output = usage.output;
+    let cost = cost.map(|cost| cost.total);
+    let name = outcome.name();
+    match outcome {
+        Outcome::Completed => {
+            info!(%conversation, agent, outcome = name, code, turns, ms, input, output, cost, "turn ended");
+        }
+        Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => {
+            warn!(%conversation, agent, outcome = name, code, turns, ms, input, output, cost, "turn ended");
+        }
+        Outcome::Failed => {
+            error!(%conversation, agent, outcome = name, code, turns, ms, input, output, cost, "turn ended");
+        }
+    }
+}
+
+/// The name of a variant as events spell it.
+fn lower(variant: &impl std::fmt::Debug) -> String {
+    format!("{variant:?}").to_lowercase()
+}
+
+/// Logs why files were not used.
+pub(crate) fn log_problems(message: &'static str, problems: &[FileProblem]) {
+    for FileProblem { path, line, what } in problems {
+        warn!(path = %path.display(), line, reason = haft_text::without_quoted(what), "{message}");
+    }
+}
+
+/// Returns the part of a message that may be logged.
+fn loggable(code: &str, message: &str) -> Option<String> {
+    OWN_WORDS
+        .contains(&code)
+        .then(|| haft_text::without_quoted(message))
+}
+
+/// Returns a name that a model chose, unless it is a text of its own.
+fn plain(name: &str) -> &str {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.:/|".contains(c);
+    if name.len() <= MAX_NAME_CHARS && name.chars().all(is_name) {
+        name
+    } else {
+        "[not a name]"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loggable_leaves_out_the_words_of_others() {
+        assert_eq!(loggable("unauthorized", "the server says no"), None);
+        assert_eq!(loggable("hook_message", "a hook says hello"), None);
+        assert_eq!(
+            loggable("document", "a.md: \"text\" is no list").as_deref(),
+            Some("a.md: \"…\" is no list")
+        );
+    }
+
+    #[test]
+    fn plain_keeps_names_and_drops_sentences() {
+        assert_eq!(plain("mcp__docs__search"), "mcp__docs__search");
+        assert_eq!(plain("please delete everything"), "[not a name]");
+    }
+}

@@ -1,0 +1,68 @@
+//! The result of a turn that has ended.
+
+use std::sync::Arc;
+
+use haft_tool::Registry;
+use haft_types::{Entry, Message, Outcome, TurnResult};
+
+use super::turn_io::TurnIo;
+use super::{End, Turn};
+use crate::budget::meter::{Meter, millis};
+use crate::calls::one_call;
+use crate::names;
+
+/// Marks a completed turn in whose round no call succeeded. Emits a notice only if a change was
+/// attempted: an answer to a question changes nothing either, which is no surprise to the user.
+pub(crate) fn mark_nothing_changed(
+    end: &mut End,
+    turn: &Turn,
+    history: &[Arc<Entry>],
+    registry: &Registry,
+    io: &mut TurnIo<'_>,
+) {
+    let round = history
+        .iter()
+        .rev()
+        .map(|entry| &entry.message)
+        .take_while(|message| !message.opens_round());
+    let results = round
+        .flat_map(Message::tool_results)
+        .filter(|result| result.name != names::COMPLETE);
+    let errors: Vec<_> = results
+        .map(|result| {
+            result
+                .envelope
+                .error
+                .as_ref()
+                .map(|error| error.code.as_str())
+        })
+        .collect();
+    let succeeded = turn.effects.took_effect > 0 || errors.contains(&None);
+    let could_change = registry
+        .offered()
+        .any(|tool| one_call::has_effects(tool.access()));
+    let tried = end.nothing_changed || errors.contains(&Some("unknown_tool"));
+    end.nothing_changed |= end.outcome == Outcome::Completed && could_change && !succeeded;
+    if end.nothing_changed && tried {
+        io.notice(
+            "nothing_changed",
+            "No write and no command of this run succeeded: nothing was changed.",
+        );
+    }
+}
+
+/// Returns the result as the turn's last event shows it.
+pub(crate) fn turn_result(end: End, turn: &Turn, meter: &Meter) -> TurnResult {
+    TurnResult {
+        outcome: end.outcome,
+        code: end.reason.code,
+        message: end.reason.message,
+        text: end.text,
+        turns: turn.replies(),
+        duration_ms: millis(meter.elapsed()),
+        usage: meter.usage(),
+        cost: meter.cost(),
+        structured_output: end.output,
+        nothing_changed: end.nothing_changed,
+    }
+}

@@ -1,0 +1,178 @@
+//! Shows a reply as it arrives, and stores it.
+//!
+//! Invariant: a reply is appended before anything acts on it and before an event shows its calls.
+
+use haft_context::{HintFilter, MessageIds, strip_hints};
+use haft_model::{Delta, Reply};
+use haft_types::{Cost, EventBody, LlmMetadata, Message, Part, Role, ToolProtocol};
+
+use super::turn_io::{TurnIo, call_finished};
+use super::{Replied, resume};
+use crate::budget::meter::millis;
+use crate::error::EngineError;
+use crate::session::Session;
+
+/// Maximum number of calls of one reply that are run. Well-behaved models stay below it, and each
+/// call needs a result in the next request.
+const MAX_CALLS: usize = 128;
+
+impl Session {
+    /// Appends a reply, then emits events for its calls and its cost.
+    pub(crate) async fn take_reply(
+        &mut self,
+        mut reply: Reply,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Replied, EngineError> {
+        let left_out = keep_first_calls(&mut reply.parts);
+        if left_out > 0 {
+            let message = format!(
+                "the reply had {} calls: the first {MAX_CALLS} are run",
+                MAX_CALLS + left_out
+            );
+            io.error("too_many_calls", message);
+        }
+        let model = self.config.model.full_name();
+        let usage = reply.usage;
+        let stop = reply.stop.clone();
+        let cost = self.meter.take_cost();
+        let message = self.draft_reply(reply, cost);
+        let calls = message
+            .tool_calls()
+            .map(|call| call.meant().into_owned())
+            .collect();
+        let text = reply_text(&message, self.config.model.tool_protocol);
+        let replied = Replied {
+            calls,
+            text,
+            stop,
+            unfinished: self.unfinished().await,
+        };
+        // Every API rejects an empty message; the turn nudges instead.
+        if !message.content.is_empty() {
+            self.transcript.append(message).await?;
+        }
+        for call in &replied.calls {
+            io.emit(call_finished(call));
+        }
+        io.emit(EventBody::Usage {
+            model,
+            usage,
+            cost,
+            saved_tokens: self.meter.take_saved(),
+        });
+        Ok(replied)
+    }
+
+    /// Returns the message to store for a reply.
+    fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
+        let Self {
+            config, transcript, ..
+        } = self;
+        let parts = match config.policy.message_ids {
+            MessageIds::Off => reply.parts,
+            MessageIds::Results | MessageIds::All => {
+                reply.parts.into_iter().filter_map(without_hints).collect()
+            }
+        };
+        let mut message = transcript.draft(Role::Assistant, parts);
+        let mut made = LlmMetadata::new(
+            config.model.full_name(),
+            transcript.rounds(),
+            reply.usage,
+            cost,
+        );
+        made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
+        made.duration_ms = Some(millis(reply.duration));
+        message.llm_metadata = Some(made.into());
+        message.metadata.insert(
+            resume::STOP_REASON.into(),
+            serde_json::to_value(&reply.stop).unwrap_or_default(),
+        );
+        message
+    }
+}
+
+/// Removes the calls beyond [`MAX_CALLS`] from a reply, as if the model had not written them: a
+/// call that stays needs a result. Returns the number of removed calls.
+fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
+    let mut calls = 0;
+    parts.retain(|part| {
+        calls += usize::from(matches!(part, Part::ToolCall(_)));
+        calls <= MAX_CALLS
+    });
+    calls.saturating_sub(MAX_CALLS)
+}
+
+/// Removes message ids from text: a model that is shown ids sometimes repeats them. Arguments stay
+/// as they are, because a file may contain such a line.
+fn without_hints(part: Part) -> Option<Part> {
+    match part {
+        Part::Text { text, signature } => {
+            let stripped = strip_hints(&text);
+            let only_hints =
+                stripped.trim().is_empty() && !text.trim().is_empty() && signature.is_none();
+            (!only_hints).then(|| Part::Text {
+                text: stripped.into_owned(),
+                signature,
+            })
+        }
+        part @ (Part::ToolCall(_) | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => {
+            Some(part)
+        }
+    }
+}
+
+/// Returns the text that a reply has for the user. With a text protocol, a reply that consists only
+/// of thinking has the thinking as its text.
+fn reply_text(message: &Message, protocol: ToolProtocol) -> String {
+    let text = message.joined_text();
+    if !protocol.is_text() || !text.trim().is_empty() {
+        return text;
+    }
+    let thoughts = message.content.iter().filter_map(|part| match part {
+        Part::Thinking(thinking) => Some(thinking.text.as_str()),
+        Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
+    });
+    thoughts.collect()
+}
+
+/// Emits a reply as it arrives, without the message ids it repeats.
+pub(crate) struct ShownReply<'a, 'io> {
+    io: &'a mut TurnIo<'io>,
+    /// `None` if the model is shown no message ids.
+    hints: Option<HintFilter>,
+}
+
+impl<'a, 'io> ShownReply<'a, 'io> {
+    pub(crate) fn new(ids: MessageIds, io: &'a mut TurnIo<'io>) -> Self {
+        Self {
+            io,
+            hints: (ids != MessageIds::Off).then(HintFilter::default),
+        }
+    }
+
+    pub(crate) fn delta(&mut self, delta: Delta) {
+        match (delta, &mut self.hints) {
+            (Delta::Text(piece), Some(hints)) => {
+                let text = hints.feed(&piece);
+                self.show(text);
+            }
+            (delta, _) => {
+                self.finish();
+                self.io.delta(delta);
+            }
+        }
+    }
+
+    /// Emits the text that was held back because it could have been the start of a message id.
+    pub(crate) fn finish(&mut self) {
+        let rest = self.hints.as_mut().map(HintFilter::finish);
+        self.show(rest.unwrap_or_default());
+    }
+
+    fn show(&mut self, text: String) {
+        if !text.is_empty() {
+            self.io.delta(Delta::Text(text));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where a stored conversation left off: a pure function from its messages to what must be mended
+//! and what comes next.
+//!
+//! Invariant: a call that was begun and has no result is never run again; it is reported as
+//! uncertain.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use haft_types::{Entry, Message, MessageId, Role, StopReason, ToolCall, ToolStatus};
+use serde_json::Value;
+
+use super::{About, Position, Question, Replied, Unfinished};
+use crate::names;
+
+/// What to do with a conversation that is opened again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Resumption {
+    /// Calls that were begun and have no result: each gets an "uncertain" result first.
+    pub(crate) uncertain: Vec<ToolCall>,
+    /// What comes next after that.
+    pub(crate) position: Position,
+}
+
+/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats
+/// what was cut as cut.
+pub(crate) const STOP_REASON: &str = "stop_reason";
+
+/// Why the model stopped writing this stored reply.
+pub(crate) fn stop_reason(reply: &Message) -> Option<StopReason> {
+    serde_json::from_value(reply.metadata.get(STOP_REASON)?.clone()).ok()
+}
+
+/// Calls of the last reply that have no result.
+pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
+    let Some(last) = last_reply(history) else {
+        return Vec::new();
+    };
+    let answered: HashSet<&str> = history[last..]
+        .iter()
+        .flat_map(|entry| entry.message.tool_results())
+        .map(|result| result.tool_call_id.as_str())
+        .collect();
+    let unanswered = history[last]
+        .message
+        .tool_calls()
+        .filter(|call| !answered.contains(call.id.as_str()));
+    unanswered.map(|call| call.meant().into_owned()).collect()
+}
+
+/// A call that was begun: the reply that holds it and its id, which some servers use again in every
+/// reply.
+pub(crate) type Begun = (MessageId, String);
+
+/// Looks at the end of a conversation. `begun` holds the calls with effects that were started.
+pub(crate) fn resumption(
+    history: &[Arc<Entry>],
+    begun: &HashSet<Begun>,
+    unfinished: Option<Unfinished>,
+) -> Resumption {
+    let reply = last_reply(history).map(|index| history[index].message.message_id);
+    let was_begun =
+        |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
+    let (uncertain, rest): (Vec<_>, Vec<_>) = unanswered(history).into_iter().partition(was_begun);
+    let position = if let Some(question) = only_a_question(&rest) {
+        Position::WantsAnswer(question)
+    } else if !rest.is_empty() {
+        Position::WantsTools(rest)
+    } else if !uncertain.is_empty() {
+        Position::WantsReply
+    } else {
+        finished(history, unfinished)
+    };
+    Resumption {
+        uncertain,
+        position,
+    }
+}
+
+fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
+    match calls {
+        [only] if only.name == names::ASK => question_of(only, "question", About::Question),
+        [only] if only.name == names::PLAN => question_of(only, "response", About::Plan),
+        _ => None,
+    }
+}
+
+/// What a call puts before the user, in this argument.
+fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question> {
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    let options = arguments
+        .get("options")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    Some(Question {
+        question: arguments.get(argument)?.as_str()?.to_owned(),
+        options: options
+            .filter_map(|option| option.as_str().map(str::to_owned))
+            .collect(),
+        about,
+    })
+}
+
+/// Every call has its result: either the model's answer is the last word, or the model is to be
+/// asked.
+fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
+    if let Some(report) = report_of(history) {
+        return Position::Completed(report);
+    }
+    match newest(history) {
+        Some(last) if last.message.role == Role::Assistant => Position::HasReply(Replied {
+            calls: Vec::new(),
+            text: last.message.joined_text(),
+            stop: stop_reason(&last.message).unwrap_or(StopReason::EndTurn),
+            unfinished,
+        }),
+        _ => Position::WantsReply,
+    }
+}
+
+/// The report, if the newest message is the accepted result of a completion.
+fn report_of(history: &[Arc<Entry>]) -> Option<String> {
+    let result = newest(history)?.message.tool_results().next()?;
+    if result.envelope.status == ToolStatus::Error {
+        return None;
+    }
+    let reply = &history[last_reply(history)?].message;
+    let call = reply
+        .tool_calls()
+        .find(|call| call.id == result.tool_call_id)?
+        .meant();
+    if call.name != names::COMPLETE {
+        return None;
+    }
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    arguments.get("result")?.as_str().map(str::to_owned)
+}
+
+/// The newest message of the conversation itself: a summary stands for older ones, and may be made
+/// at any time.
+fn newest(history: &[Arc<Entry>]) -> Option<&Arc<Entry>> {
+    history
+        .iter()
+        .rfind(|entry| entry.message.role != Role::Summary)
+}
+
+fn last_reply(history: &[Arc<Entry>]) -> Option<usize> {
+    history
+        .iter()
+        .rposition(|entry| entry.message.role == Role::Assistant)
+}
