@@ -403,3 +403,31 @@ fn the_drawing_names_the_extensions_of_the_trait() {
         "called are {called:?}"
     );
 }
+
+#[test]
+fn questions_lead_to_the_definition_they_name() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let rows: Vec<_> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| question | start at |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    assert!(rows.len() >= 50, "{} rows", rows.len());
+    for row in rows {
+        let cell = row.split(" | ").nth(1).unwrap();
+        let name = cell.split('`').nth(1).unwrap();
+        let path = cell.split(['(', ')']).nth(1).unwrap();
+        let source = std::fs::read_to_string(root.join(path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
+        let is_defined = ["fn", "struct", "enum", "trait", "macro_rules!"]
+            .iter()
+            .flat_map(|kind| source.split(&format!("{kind} {name}")).skip(1))
+            .any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+        assert!(
+            !name.is_empty() && is_defined,
+            "{path} has no `{name}`: {row}"
+        );
+    }
+}

@@ -111,7 +111,7 @@ const ALLOWED: [(&str, &str); 26] = [
         "opens the terminal",
     ),
     (
-        "frontends/haft/src/commands/side_editor.rs",
+        "frontends/haft/src/interactive/side_editor.rs",
         "writes into the temporary folder",
     ),
     (

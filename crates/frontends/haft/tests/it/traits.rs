@@ -39,6 +39,10 @@ const ALLOWED: [(&str, &str); 13] = [
         "inverts a dependency, together with `ProjectCopies`",
     ),
     (
+        "PromptSource",
+        "inverts a dependency: front ends offer the prompts of MCP servers, which an extension has",
+    ),
+    (
         "ServerLink",
         "inverts a dependency: `mcp` speaks over a connection that a front end owns",
     ),
@@ -46,10 +50,6 @@ const ALLOWED: [(&str, &str); 13] = [
     (
         "Host",
         "to be removed: `acp` can use `agent` instead of calling back into the binary",
-    ),
-    (
-        "PromptSource",
-        "to be removed: MCP is the only source of prompts, and lies in the same crate",
     ),
     (
         "Surroundings",
