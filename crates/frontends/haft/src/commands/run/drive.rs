@@ -220,7 +220,7 @@ fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
             wiring::key_of(&declared).map_err(|error| error.to_string())?;
             Ok(name)
         }),
-        print_line: Box::new(|line| output::print_line(line)),
+        print_line: Box::new(output::print_line),
         ids: Box::new(RandomIds),
     })
 }
