@@ -256,7 +256,7 @@ fn lower_reads_only_command_lines_for_claude() {
     for flag in ["-v", "--version"] {
         let first = version(&args(&["/usr/bin/claude", flag])).unwrap();
         assert!(
-            first.starts_with(&format!("{} (", CLAUDE_CODE_VERSION)),
+            first.starts_with(&format!("{CLAUDE_CODE_VERSION} (")),
             "{first}"
         );
     }

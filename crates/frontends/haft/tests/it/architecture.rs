@@ -421,10 +421,13 @@ fn questions_lead_to_the_definition_they_name() {
         let path = cell.split(['(', ')']).nth(1).unwrap();
         let source = std::fs::read_to_string(root.join(path))
             .unwrap_or_else(|error| panic!("{path}: {error}"));
+        let ends_name = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         let is_defined = ["fn", "struct", "enum", "trait", "macro_rules!"]
             .iter()
-            .flat_map(|kind| source.split(&format!("{kind} {name}")).skip(1))
-            .any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+            .any(|kind| {
+                let definition = format!("{kind} {name}");
+                source.split(&definition).skip(1).any(ends_name)
+            });
         assert!(
             !name.is_empty() && is_defined,
             "{path} has no `{name}`: {row}"
