@@ -22,3 +22,33 @@ pub(crate) fn print_notice(notice: &ClaudeNotice) {
 pub(crate) fn refusal(flag: &str) -> String {
     text!("claude-refused", flag)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use haft_claude::{ClaudeCommandLine, lower};
+
+    use crate::cli::Cli;
+
+    /// The dialect is tested with a part of haft's command line; here it meets the whole one.
+    #[test]
+    fn lowered_command_lines_are_valid_for_haft() {
+        for line in [
+            "claude -p --output-format stream-json --verbose --model opus --max-turns 3 -- fix",
+            "claude --input-format=stream-json --output-format=stream-json --allowedTools=Bash,Read",
+            "claude -p --permission-mode acceptEdits --add-dir .. --append-system-prompt x -- fix",
+            "claude -c -p go",
+            "claude --set context.view=layered --max-total-tokens 500 -p go",
+            "haft --compat claude -p --maxTurns 2 go",
+        ] {
+            let args: Vec<_> = line.split_whitespace().map(OsString::from).collect();
+            let mut definition = Cli::definition();
+            let Some(ClaudeCommandLine::Lowered { args, .. }) = lower(&args, &definition) else {
+                panic!("{line} is not lowered");
+            };
+            let parsed = definition.try_get_matches_from_mut(&args);
+            assert!(parsed.is_ok(), "{line}: {args:?}: {:?}", parsed.err());
+        }
+    }
+}
