@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::processes::{self, wait_until};
 use crate::{block_on, shell};
 
-/// Who was started under this name and is alive.
+/// Returns the living processes that were started under this name.
 fn helpers(program: &Path) -> Vec<i32> {
     let name = program.as_os_str().as_encoded_bytes();
     let is_ours = |pid: &i32| {
@@ -25,20 +25,32 @@ fn helpers(program: &Path) -> Vec<i32> {
         .collect()
 }
 
+/// Returns true if this process started `pid` itself. The keeper of a command has the name of its
+/// helper but is the helper's child.
+fn is_child(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let parent = stat
+        .rsplit_once(')')
+        .and_then(|(_, fields)| fields.split_whitespace().nth(1))
+        .and_then(|parent| parent.parse::<u32>().ok());
+    parent == Some(std::process::id())
+}
+
 #[test]
 fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
     let folder = TempDir::new().unwrap();
     let program = folder.path().join("helper");
     drop(Supervisor::for_tests().unwrap());
     symlink(std::env::current_exe().unwrap(), &program).unwrap();
-    // A helper that ran a command may still be ending, so `used` is not the one that waits.
+    // A helper that ran a command, and its keeper, may still be ending.
     let waiting_besides = |used: i32| {
-        let waits = || {
-            let all = helpers(&program);
-            all.len() == 1 && all[0] != used
+        let waiting = || {
+            let mut all = helpers(&program);
+            all.retain(|pid| *pid != used && is_child(*pid));
+            all
         };
-        wait_until("one helper waits", waits);
-        helpers(&program)[0]
+        wait_until("one helper waits", || waiting().len() == 1);
+        waiting()[0]
     };
     block_on(async {
         let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap())
