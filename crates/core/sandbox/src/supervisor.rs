@@ -98,10 +98,7 @@ impl Supervisor {
         let finished = self.supervise(command, wires, capture, cancel, live).await;
         let next = self.clone();
         tokio::spawn(async move {
-            // Should it fail, the next command fails in its own name.
-            if let Ok(helper) = next.start_helper(Wires::Apart) {
-                next.ready.put(helper);
-            }
+            next.ready.fill(|| next.start_helper(Wires::Apart));
         });
         finished
     }
@@ -397,8 +394,12 @@ impl ReadyHelper {
         is_alive.then_some(helper)
     }
 
-    fn put(&self, helper: Helper) {
-        if let Ok(mut ready) = self.0.lock() {
+    /// Starts a helper and keeps it. A command that comes meanwhile waits for this helper instead of
+    /// starting another. If the start fails, the next command reports its own failure.
+    fn fill(&self, start: impl FnOnce() -> Result<Helper, SandboxError>) {
+        if let Ok(mut ready) = self.0.lock()
+            && let Ok(helper) = start()
+        {
             *ready = Some(Box::new(helper));
         }
     }
