@@ -2,7 +2,8 @@
 //!
 //! A front end lists the extensions of its build. An extension declares its sections of the
 //! configuration and contributes tools, rules and notices to a session that is about to be opened.
-//! It may also offer prompts and resources, and connect to a server that stores conversations.
+//! An extension may also offer prompts and resources, and connect to a server that stores
+//! conversations.
 
 use std::collections::BTreeMap;
 use std::path::Path;

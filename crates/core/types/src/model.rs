@@ -251,8 +251,8 @@ pub struct ModelSpec {
     pub profile: ModelProfile,
 }
 
-/// How much a model is given at once, and how its replies are read. `haft-model` decides which
-/// profile a model has.
+/// The amount of text a model receives at once, and the way its replies are read. `haft-model`
+/// decides which profile a model has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelProfile {

@@ -288,7 +288,7 @@ impl ArgumentReader<'_> {
         } else if IDLE_SWITCHES.contains(&name) {
             self.leave_out(&format!("--{name}"));
         } else if name == "betas" {
-            // It takes several values, and none of them is the prompt.
+            // The flag takes several values, and none of them is the prompt.
             drop(self.values(inline));
             self.leave_out("--betas");
         } else if IDLE_VALUES.contains(&name) {

@@ -1,5 +1,5 @@
-//! What this binary adds to the core: the environment of its process, and the list of the extensions
-//! that its build has.
+//! The parts that this binary adds to the core: the environment of its process, and the list of the
+//! extensions that its build has.
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
 //! [`haft_agent::Extension`] themselves.

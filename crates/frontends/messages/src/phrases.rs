@@ -45,14 +45,14 @@ enum Piece {
     Value(usize, Nested),
 }
 
-/// What happens to a value before it is inserted.
+/// How a value is inserted into a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nested {
-    /// It is inserted as it is.
+    /// Unchanged.
     Verbatim,
-    /// It is translated if possible.
+    /// Translated if possible.
     Translate,
-    /// The form does not match if the value can't be translated.
+    /// Translated; the form does not match if that is impossible.
     Translated,
 }
 
@@ -90,7 +90,7 @@ impl Phrases {
     }
 
     /// Returns the translation of one text.
-    pub fn said(&self, english: &str) -> Option<String> {
+    pub fn translated(&self, english: &str) -> Option<String> {
         // An ellipsis of three periods is part of the text.
         let stem = english
             .strip_suffix('.')
@@ -137,19 +137,21 @@ impl Phrases {
     /// Translates a value with these phrases or, if they don't know it, with those of libraries.
     fn translated_value(&self, value: &str) -> Option<String> {
         let value = value.trim_start();
-        self.told(value).or_else(|| {
+        self.translated_sentences(value).or_else(|| {
             if std::ptr::eq(self, &raw const *LIBRARY) {
                 None
             } else {
-                LIBRARY.told(value)
+                LIBRARY.translated_sentences(value)
             }
         })
     }
 
     /// Translates a text of one or more sentences, each as far as it is known. Returns `None` if
     /// none is known.
-    fn told(&self, english: &str) -> Option<String> {
-        let parts: Vec<_> = apart(english).map(|part| (part, self.said(part))).collect();
+    fn translated_sentences(&self, english: &str) -> Option<String> {
+        let parts: Vec<_> = sentences(english)
+            .map(|part| (part, self.translated(part)))
+            .collect();
         let known = parts.iter().filter(|(_, own)| own.is_some()).count();
         let joined = || {
             parts
@@ -161,7 +163,7 @@ impl Phrases {
         let whole = if known == parts.len() {
             None
         } else {
-            self.said(english)
+            self.translated(english)
         };
         whole.or_else(|| (known > 0).then(joined))
     }
@@ -257,17 +259,18 @@ fn literal_text(element: &PatternElement<&'static str>) -> &'static str {
 }
 
 /// The separator of sentences.
-const BETWEEN: &str = "; ";
+const SEPARATOR: &str = "; ";
 
 /// Splits a text into sentences. A separator inside backquotes is part of a command.
-fn apart(english: &str) -> impl Iterator<Item = &str> {
+fn sentences(english: &str) -> impl Iterator<Item = &str> {
     let is_end = |at: &usize| english[..*at].matches('`').count().is_multiple_of(2);
     let ends: Vec<_> = english
-        .match_indices(BETWEEN)
+        .match_indices(SEPARATOR)
         .map(|(at, _)| at)
         .filter(is_end)
         .collect();
-    let starts = std::iter::once(0).chain(ends.clone().into_iter().map(|end| end + BETWEEN.len()));
+    let starts =
+        std::iter::once(0).chain(ends.clone().into_iter().map(|end| end + SEPARATOR.len()));
     starts
         .zip(ends.into_iter().chain([english.len()]))
         .map(|(start, end)| &english[start..end])
@@ -289,7 +292,7 @@ pub fn error_text(english: &str) -> Cow<'_, str> {
         _ if english.is_empty() => english.into(),
         Language::English => english.into(),
         Language::Chinese => LIBRARY
-            .told(english)
+            .translated_sentences(english)
             .map_or_else(|| english.into(), Cow::Owned),
     }
 }
@@ -320,18 +323,18 @@ mod tests {
     #[test]
     fn reasons_are_translated_one_by_one() {
         let known = "no rule allows `a; b`; `sh` is a shell that reads commands from its input; something new: `c; d";
-        assert_eq!(apart(known).count(), 3);
+        assert_eq!(sentences(known).count(), 3);
         assert_eq!(
-            LIBRARY.told(known).as_deref(),
+            LIBRARY.translated_sentences(known).as_deref(),
             Some("没有规则允许 `a; b`；`sh` 是从输入读取命令的 shell；something new: `c; d")
         );
         assert_eq!(
             LIBRARY
-                .told("no rule allows `a`; no rule allows `b`")
+                .translated_sentences("no rule allows `a`; no rule allows `b`")
                 .as_deref(),
             Some("没有规则允许 `a`；没有规则允许 `b`")
         );
-        assert_eq!(LIBRARY.told("something; new"), None);
+        assert_eq!(LIBRARY.translated_sentences("something; new"), None);
     }
 
     #[test]
@@ -368,7 +371,7 @@ mod tests {
             let chain = part.repeat(200) + "at last";
             assert!(
                 LIBRARY
-                    .told(&chain)
+                    .translated_sentences(&chain)
                     .is_none_or(|told| told.contains("at last")),
                 "{part}"
             );
@@ -435,7 +438,10 @@ mod tests {
                  `haft permissions add \"x\"`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
         ] {
-            assert_eq!(LIBRARY.told(english).as_deref(), Some(chinese));
+            assert_eq!(
+                LIBRARY.translated_sentences(english).as_deref(),
+                Some(chinese)
+            );
         }
     }
 }

@@ -165,12 +165,12 @@ pub(crate) fn count_effect(
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum CallFate {
     TookEffect,
     Failed,
-    /// It was malformed, or not permitted.
+    /// The call was malformed or not permitted.
     NotRun,
 }
 
@@ -189,7 +189,7 @@ impl CallFate {
     }
 }
 
-/// What to do when a call has failed twice with this code. Only tools that are offered are named.
+/// Returns the advice for a call that failed twice with this code. It names only offered tools.
 fn advice(code: &str, tool: &str, registry: &Registry) -> String {
     let with = |name: &str, advice: &str| {
         if registry.offers(name) {
@@ -241,8 +241,7 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
     }
 }
 
-/// What tells one call and its result from another. How the arguments are laid out makes no other
-/// call of it.
+/// Returns a hash of a call and its result. The formatting of the arguments does not matter.
 fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
     let arguments = serde_json::from_str(&call.arguments)
         .map_or(call.arguments.clone(), |read: Value| read.to_string());

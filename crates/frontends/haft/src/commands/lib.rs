@@ -229,7 +229,7 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
     haft_files::tighten_tree(&target)?;
-    // What a power cut destroys is fetched again.
+    // Files lost in a power failure are fetched again.
     Ok(haft_files::rename(
         &target,
         &repository,

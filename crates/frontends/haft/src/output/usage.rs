@@ -271,7 +271,9 @@ fn translated(line: &str) -> (String, String) {
     // `  -m, --model <MODEL>  The model`.
     let front = text.rfind("  ").map_or(0, |at| at + 2);
     let (front, text) = text.split_at(front);
-    let text = CLAP_TEXTS.said(text).unwrap_or_else(|| text.to_owned());
+    let text = CLAP_TEXTS
+        .translated(text)
+        .unwrap_or_else(|| text.to_owned());
     (format!("{indent}{front}"), text)
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Completions {
     user_commands: Vec<(String, String)>,
 }
 
-/// What Enter does after [`Completions::accept_on_enter`].
+/// The effect of Enter after [`Completions::accept_on_enter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EnterAction {
     /// Submits the input.

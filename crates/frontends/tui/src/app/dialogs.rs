@@ -1,4 +1,4 @@
-//! What opens over the input line: approvals, forms, lists, the result viewer, the help on keys.
+//! The dialogs over the input line: approvals, forms, lists, the result viewer, the help on keys.
 //!
 //! Invariants: at most one approval or form is open; a key that is pressed before it could be read
 //! doesn't answer it.
