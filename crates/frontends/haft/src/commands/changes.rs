@@ -1,5 +1,5 @@
-//! `haft undo`, `haft redo`, `haft changes` and `haft rewind`: what a conversation changed in
-//! files, and how it is taken back.
+//! `haft undo`, `haft redo`, `haft changes` and `haft rewind`: lists the file changes of a
+//! conversation and reverts them.
 
 mod rewind;
 mod show;
@@ -73,7 +73,7 @@ pub(crate) struct RewindArgs {
     pub(crate) how: ChangeOptions,
 }
 
-/// What undo, redo and rewind share.
+/// The options that undo, redo and rewind share.
 #[derive(Debug, Args)]
 pub(crate) struct ChangeOptions {
     /// Only show what would be done.
@@ -131,7 +131,7 @@ pub(crate) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// A conversation and what it changed.
+/// An opened conversation and its change record.
 pub(crate) struct ConversationChanges {
     store: Arc<dyn Store>,
     conversation: Conversation,
@@ -144,7 +144,7 @@ impl ConversationChanges {
         Self::of(conversation, &places, &loaded.config).await
     }
 
-    /// The conversation of that id or name, or the current one.
+    /// Opens the conversation with this id or name, or the current one.
     pub(crate) async fn of(
         conversation: Option<&str>,
         places: &Places,
@@ -160,7 +160,8 @@ impl ConversationChanges {
         })
     }
 
-    /// A path as it is shown: relative to the conversation's project where it lies inside.
+    /// Formats a path for display: relative to the conversation's project if the path lies inside
+    /// it.
     fn name(&self, path: &Path) -> String {
         path.strip_prefix(Path::new(&self.conversation.namespace))
             .unwrap_or(path)

@@ -1,4 +1,4 @@
-//! `haft config`: what is configured, and where it comes from.
+//! `haft config`: prints settings with their origins, and changes config.toml.
 
 mod change;
 pub(crate) mod effective;
@@ -17,7 +17,7 @@ use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-/// How values are shown.
+/// The options for printing values.
 #[derive(Debug, Args)]
 pub(crate) struct ShownArgs {
     /// Show where each value comes from.
@@ -86,8 +86,8 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Prints the value in force as it is, or all below the key with their keys. Why a value that is
-/// not set is in force goes to stderr, so that scripts read nothing but the value.
+/// Prints the value in force of `key`, or everything below it. The reason why an unset value is in
+/// force goes to stderr, so that scripts read only the value.
 fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     let with_origin = args.origin;
     let json = args.output.json;
@@ -122,8 +122,8 @@ fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// That a key has no value, and what holds then: the sentence about the key says it, in English
-/// only.
+/// Returns the message that a key is not set. Only in English, it ends with the key's description,
+/// which names the default.
 fn not_set(key: &str) -> String {
     match schema::description(key).filter(|_| haft_messages::spoken() == Language::English) {
         Some(description) => text!("config-not-set-described", key, description),
@@ -131,18 +131,17 @@ fn not_set(key: &str) -> String {
     }
 }
 
-/// The values below a key, or all of them, as they are shown.
+/// All values, or those below a key, as they are printed.
 struct ShownValues {
     values: BTreeMap<String, ShownValue>,
 }
 
-/// One value as it is shown.
+/// A value as it is printed.
 struct ShownValue {
-    /// The value in force.
     in_force: toml::Value,
-    /// The value of the configuration, where another one is in force.
+    /// The configured value, if another one is in force.
     configured: Option<toml::Value>,
-    /// Why the value is in force, where the configuration alone does not say it.
+    /// The reason for the value, if the configuration alone does not explain it.
     reason: Option<String>,
     origin: ValueOrigin,
 }

@@ -1,8 +1,9 @@
-//! `haft context`: what was sent, request by request, and what would be sent next.
+//! `haft context`: shows, explains and edits the contents of requests: those that were sent, and
+//! the one that would be sent next.
 //!
 //! Past requests come from the log and are never guessed: bodies are encoded again with the
-//! settings they were sent with. Looking writes nothing; `edit` keeps a list of edits next to the
-//! conversation.
+//! settings they were sent with. Showing a request writes nothing; `edit` stores a list of edits
+//! with the conversation.
 
 mod compact;
 mod diff;
@@ -87,7 +88,7 @@ pub(crate) enum ContextCommand {
     Edit(EditCommand),
 }
 
-/// Which request to look at.
+/// Selects the request to show.
 #[derive(Debug, Default, Args)]
 pub(crate) struct LookArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
@@ -114,11 +115,11 @@ pub(crate) struct LookArgs {
     #[arg(long)]
     pub(crate) api: Option<Api>,
 
-    /// The folder of its project, where that is not the one haft was started in.
+    /// The folder of the conversation's project, if haft was started in another one.
     #[arg(skip)]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// Nothing is said beside the result.
+    /// If true, nothing is printed beside the result.
     #[arg(skip)]
     pub(crate) quiet: bool,
 
@@ -221,7 +222,7 @@ pub(crate) struct CompactArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// What the summary must keep.
+    /// The content that the summary must keep.
     #[arg(long, value_name = "TEXT")]
     pub(crate) focus: Option<String>,
 

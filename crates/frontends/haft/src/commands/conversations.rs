@@ -1,4 +1,4 @@
-//! `haft conversations`.
+//! `haft conversations`: creates, lists, shows, changes, imports and exports conversations.
 
 mod backup;
 mod change;
@@ -56,9 +56,9 @@ pub(crate) enum ConversationsCommand {
     Restore(RestoreArgs),
     /// Purge conversations for good, with their requests, undo steps and copies in backups.
     ///
-    /// Those of their sub-agents go with them. Afterwards no file of haft's holds what was said in
-    /// them; lines of the log from the time they were at work are removed, too. It is asked
-    /// twice.
+    /// Conversations of their sub-agents are purged, too. Afterwards no file of haft contains their
+    /// text; log lines from the time they were active are removed as well. The command asks for
+    /// confirmation twice.
     Purge(PurgeArgs),
     /// Revise a message: change its text or metadata from now on.
     ///
@@ -83,7 +83,7 @@ pub(crate) enum ConversationsCommand {
     Backup(BackupArgs),
 }
 
-/// Where conversations are looked for.
+/// Selects the namespace of the command.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NamespaceArgs {
     /// A namespace in place of this project.
@@ -93,12 +93,12 @@ pub(crate) struct NamespaceArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Its name; `Conversation` and the beginning of its id when absent.
+    /// The conversation's name; `Conversation` and the beginning of its id when absent.
     pub(crate) name: Option<String>,
-    /// Its id; generated when absent.
+    /// The conversation's id; generated when absent.
     #[arg(long)]
     pub(crate) id: Option<String>,
-    /// What it is about.
+    /// The description of the conversation.
     #[arg(long, value_name = "TEXT", default_value_t)]
     pub(crate) description: String,
     /// Metadata; the value is JSON or else a string. May be repeated.
@@ -137,7 +137,7 @@ pub(crate) struct ShowConversationArgs {
     /// Show what each request cost, and the total.
     #[arg(long)]
     pub(crate) cost: bool,
-    /// As JSON, whole.
+    /// Print the whole conversation as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -229,7 +229,7 @@ pub(crate) struct PurgeArgs {
 pub(crate) struct ReviseArgs {
     /// The message, as `show` names it.
     pub(crate) message: String,
-    /// Its new text; `-` reads it from standard input. As before when absent.
+    /// The new text; `-` reads it from standard input. Unchanged when absent.
     pub(crate) text: Option<String>,
     /// The conversation: an id, the beginning of one, or a name; the current one when absent.
     #[arg(long = "conversation", value_name = "ID")]
@@ -337,7 +337,7 @@ pub(crate) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> 
     done.map_err(usage_errors)
 }
 
-/// Errors that other arguments can fix become usage errors.
+/// Turns errors that other arguments can fix into usage errors.
 fn usage_errors(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<StoreError>() {
         Some(
@@ -357,7 +357,7 @@ fn open(common: &Common) -> anyhow::Result<Arc<dyn Store>> {
     Ok(wiring::open_store(&places, &loaded.config)?)
 }
 
-/// The namespace that is meant: the one given, or this project's.
+/// Returns the namespace given on the command line, or this project's.
 fn namespace(place: &NamespaceArgs) -> anyhow::Result<String> {
     match &place.namespace {
         Some(namespace) => Ok(namespace.clone()),
@@ -413,7 +413,7 @@ async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conver
     current_if_any(store, namespace).await?.ok_or_else(none)
 }
 
-/// The current conversation of a namespace; nothing before its first prompt.
+/// Returns the current conversation of a namespace, or `None` before its first prompt.
 pub(super) async fn current_if_any(
     store: &dyn Store,
     namespace: &str,

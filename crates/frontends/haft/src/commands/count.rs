@@ -1,4 +1,4 @@
-//! `haft count`: the tokens of files.
+//! `haft count`: counts the tokens of files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// How many tokens of the model a counted one stands for; without a model, one.
+/// Returns the model's tokens per `o200k` token, or 1 if no model is given.
 fn factor(args: &CountArgs) -> anyhow::Result<f64> {
     let Some(model) = &args.model else {
         return Ok(1.0);
@@ -89,7 +89,7 @@ fn factor(args: &CountArgs) -> anyhow::Result<f64> {
         .tokenizer_factor)
 }
 
-/// The text of a file. Bytes that are no text are counted as what stands in their place.
+/// Reads a file, or standard input for `-`. Invalid UTF-8 is counted as replacement characters.
 fn read(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {

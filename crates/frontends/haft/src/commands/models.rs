@@ -1,4 +1,4 @@
-//! `haft models`: which models there are, what is known of them, and whether they answer.
+//! `haft models`: lists, shows, adds and tests models.
 
 mod add;
 mod list;
@@ -46,7 +46,7 @@ pub(crate) struct ListArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The built-in catalogue as the page of the documentation.
+    /// Print the built-in catalogue as a page of the documentation.
     #[arg(long, hide = true, conflicts_with_all = ["all", "json"])]
     pub(crate) markdown: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) struct AddArgs {
     /// The price of output.
     #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
     pub(crate) price_output: Option<f64>,
-    /// Its tokens for each token of `o200k`.
+    /// The model's tokens per token of `o200k`.
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     pub(crate) tokenizer_factor: Option<f64>,
 
@@ -133,12 +133,12 @@ pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit>
     }
 }
 
-/// Everything that is declared and built in.
+/// Builds the catalogue of declared and built-in models.
 fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
     haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
 }
 
-/// Returns the reason for a model's profile as a word, for programs.
+/// Returns the reason for a model's profile as a word for JSON output.
 pub(crate) fn profile_reason(model: &ModelSpec) -> &'static str {
     match ProfileReason::for_model(model) {
         ProfileReason::Entry => "entry",
@@ -148,7 +148,7 @@ pub(crate) fn profile_reason(model: &ModelSpec) -> &'static str {
     }
 }
 
-/// Returns a model's profile and the reason for it, for people.
+/// Returns a sentence with a model's profile and the reason for it.
 pub(crate) fn profile_text(model: &ModelSpec) -> String {
     let profile = match model.profile {
         ModelProfile::Full => "full",
@@ -157,7 +157,7 @@ pub(crate) fn profile_text(model: &ModelSpec) -> String {
     text!("models-profile", profile, reason = profile_reason(model))
 }
 
-/// An amount of a currency: with its sign where that is known, else with its code.
+/// Formats an amount with the sign of its currency if that is known, or else with its code.
 fn money(currency: &str, amount: f64) -> String {
     let amount = number(amount);
     match currency {
@@ -168,7 +168,7 @@ fn money(currency: &str, amount: f64) -> String {
     }
 }
 
-/// A number as people write it: no zeros at its end.
+/// Formats a number without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! `haft run`.
+//! `haft run`: runs a prompt without the interactive interface.
 
 pub(crate) mod approve;
 mod drive;
@@ -78,8 +78,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Returns the arguments and the configuration of a run, with the options of a Claude Code command
-/// line applied.
+/// Returns the arguments and the configuration of a run, with the options for Claude Code
+/// compatibility applied.
 pub(crate) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
     let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
     let mut args = args.clone();
@@ -95,7 +95,7 @@ pub(crate) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Con
     Ok((args, places, config))
 }
 
-/// The MCP servers that the command line declares.
+/// Returns the MCP servers that the command line declares.
 #[cfg(feature = "mcp")]
 pub(crate) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
     Ok(GivenServers {
@@ -113,14 +113,15 @@ fn client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
     })
 }
 
-/// Without MCP in this build there is nothing to bring.
+/// A build without MCP has no servers to add.
 #[cfg(not(feature = "mcp"))]
 fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
     Ok(ClientParts::default())
 }
 
-/// The exit code of a run that came to its end. Programs that drive Claude Code take any other than
-/// 0 for a crash: how it ended is in the result.
+/// Returns the exit code of a finished run. With `--compat claude` and JSON output it is always 0,
+/// because programs that drive Claude Code treat any other code as a crash and read the outcome
+/// from the result.
 pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
     match (args.compat, args.output_format) {
         (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => {
@@ -131,7 +132,8 @@ pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
     }
 }
 
-/// Starts the run as a job, and says how to look after it. The id alone goes to stdout.
+/// Starts the run as a job and tells the user how to follow it. The only output on stdout is the
+/// id.
 fn in_background(
     args: &RunArgs,
     jobs: &JobFolder,
@@ -155,16 +157,16 @@ fn in_background(
     Ok(ProcessExit::Completed)
 }
 
-/// Ends a session; what its hooks have to say about that comes too late to be an event.
+/// Closes a session and prints the messages of its end hooks, which come too late to be events.
 pub(crate) async fn close(session: &mut Session) {
     for message in session.close().await {
         output::tell(&format!("haft: {message}"));
     }
 }
 
-/// What prints the events of a session.
+/// Builds the printer of a session's events.
 pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
-    // A job's log is read by haft itself.
+    // haft parses the logs of jobs, so their format is fixed.
     let format = if args.job.is_some() {
         OutputFormat::StreamJson
     } else {
@@ -191,7 +193,8 @@ pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
     }
 }
 
-/// Returns the contents of the first message to a Claude client. Lists that can't be read are empty.
+/// Builds the first message to a Claude Code client. Agents, commands and skills that can't be read
+/// are left out.
 fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Introduction {
     let told = Introduction {
         tools: session.offered_tools(),
@@ -227,7 +230,7 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
     }
 }
 
-/// Lowers flags and configuration into what the run needs to know.
+/// Lowers flags and configuration into a [`RunPlan`].
 pub(crate) fn lower(
     args: &RunArgs,
     config: &Config,
@@ -247,7 +250,7 @@ pub(crate) fn lower(
         .map(|folder| added_folder(folder))
         .collect::<Result<_, _>>()?;
     let configured = RunPlan::of_config(config, model, project, which);
-    // Programs name models of Claude's that may not be here.
+    // Programs written for Claude Code may name models of Claude that aren't configured here.
     let otherwise = args
         .compat
         .and(args.model.as_ref())
@@ -264,7 +267,7 @@ pub(crate) fn lower(
             .clone()
             .or_else(|| args.claude.offered_tools())
             .unwrap_or(configured.offered_tools),
-        // Names of tools that are not here cost nothing more than those.
+        // As in agent files, names of unknown tools are ignored.
         tools_of_agent_file: args.claude.tools.is_some(),
         focus_files: args.file.clone(),
         goal: goal(args)?,
@@ -279,7 +282,7 @@ pub(crate) fn lower(
     })
 }
 
-/// The conversation that the arguments mean.
+/// Returns the conversation that the arguments select.
 fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
     Ok(match (&args.resume, args.resume_current) {
         (Some(id), _) if id.is_empty() => {
@@ -304,7 +307,7 @@ fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
     })
 }
 
-/// `--agent NAME`: what a flag says goes before what the agent's file says.
+/// Applies the agent of `--agent NAME` to the plan. Flags take precedence over the agent's file.
 pub(crate) fn take_role(
     plan: &mut RunPlan,
     args: &RunArgs,
@@ -320,8 +323,8 @@ pub(crate) fn take_role(
     plan.take_role(places, name, chosen)
 }
 
-/// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get
-/// there.
+/// Returns true if the task is a goal. A goal needs a limit: nothing else stops a model that never
+/// reaches it.
 fn goal(args: &RunArgs) -> anyhow::Result<bool> {
     let limited = args.max_turns.is_some()
         || args.max_total_tokens.is_some()
@@ -336,7 +339,7 @@ fn goal(args: &RunArgs) -> anyhow::Result<bool> {
     Ok(args.goal)
 }
 
-/// The schema as it was given, or the one in the file of that name.
+/// Parses the schema from the argument itself, or from the file it names if it isn't JSON.
 fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     let text = if given.trim_start().starts_with(['{', '[']) {
         given.to_owned()
@@ -365,7 +368,7 @@ fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
         .map_err(|error| usage_error(format!("`--add-dir {}`: {error}", folder.display())))
 }
 
-/// The roles of the configuration with what flags say in their place.
+/// Reads the configured prompts of the roles. Flags replace the configured system prompt.
 fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
     let system_prompt = match (&args.system_prompt, &args.system_prompt_file) {
         (Some(text), _) => Some(text.to_owned()).filter(|text| !text.is_empty()),
@@ -380,7 +383,8 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
     })
 }
 
-/// The prompt, with piped standard input as the task itself or attached to it.
+/// Returns the expanded prompt with piped standard input attached. Without a prompt, the input is
+/// the task.
 fn task(
     args: &RunArgs,
     places: &Places,
@@ -436,8 +440,8 @@ fn task(
     })
 }
 
-/// What servers say before the session begins. They are ended again: those of the session are its
-/// own.
+/// Waits for the answer of the MCP servers of `sources`, then stops them: the session starts its
+/// own servers.
 fn asked(
     sources: &PromptSources,
     answer: impl Future<Output = Result<String, PromptError>>,
@@ -449,8 +453,8 @@ fn asked(
     })
 }
 
-/// Reads standard input that is not a terminal. A prompt of `-` asks for it, so it is waited for
-/// without a limit.
+/// Reads standard input unless it is a terminal. A prompt of `-` requests the input, so there is no
+/// time limit for it.
 fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
     let is_awaited = prompt == Some(STDIN_PROMPT);
@@ -466,8 +470,8 @@ fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-/// A pipe that somebody holds open without ever writing must not hang the run: it gets three
-/// seconds for its first byte.
+/// Returns false if the input has no byte within three seconds: a pipe that another process holds
+/// open without writing must not hang the run.
 fn input_is_ready(stdin: &std::io::Stdin) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(stdin, PollFlags::IN | PollFlags::HUP)];
@@ -480,12 +484,12 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
             output::tell(&format!("haft: {}", text!("run-stdin-silent")));
             false
         }
-        // Whatever else is wrong with it, reading says so.
+        // Reading reports any other problem.
         _ => true,
     }
 }
 
-/// Errors that another choice of conversation or tools can fix become usage errors.
+/// Turns errors that another choice of conversation or tools can fix into usage errors.
 pub(crate) fn usage_errors(error: SetupError) -> anyhow::Error {
     if !error.is_choice() {
         return error.into();
@@ -498,7 +502,8 @@ pub(crate) fn usage_errors(error: SetupError) -> anyhow::Error {
     })
 }
 
-/// The first interrupt cancels the turn; a second one does not wait for it.
+/// Cancels `cancel` at the first interrupt or termination signal, and exits the process at the
+/// second.
 pub(crate) fn cancel_on_signals(cancel: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {

@@ -1,7 +1,7 @@
-//! `haft rewind`: back to a message, with or without the files.
+//! `haft rewind`: returns to an earlier message, and optionally restores the files.
 //!
-//! What is stored is never changed: the conversation as it was stays, and a fork that ends at the
-//! message becomes the current one.
+//! The stored conversation is never modified: a fork that ends at the message becomes the current
+//! conversation.
 
 use haft_agent::RandomIds;
 use haft_changes::{Mode, Report, Target, UndoError};
@@ -14,29 +14,28 @@ use crate::commands::changes::RewindArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
-/// What goes back.
+/// The parts of the state that a rewind restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RewindScope {
-    /// What was said alone.
     Conversation,
-    /// The files too.
     ConversationAndFiles,
 }
 
-/// How a conversation went back.
+/// The result of a rewind.
 pub(crate) struct RewindResult {
-    /// The fork that is the current conversation now; none when it was only to be said.
+    /// The fork that is now the current conversation; `None` after a dry run.
     pub(crate) rewound: Option<Conversation>,
-    /// How many messages it has, and how many there were.
+    /// The number of messages kept, and of all messages before the rewind.
     kept: (usize, usize),
-    /// What the user had said there.
+    /// The text of the prompt at which the fork ends, which the user can edit and send again;
+    /// `None` unless the user typed the first removed message.
     pub(crate) prompt: Option<String>,
     report: Report,
     mode: Mode,
 }
 
 impl RewindResult {
-    /// What happened to the files, as text; empty where none were to be restored.
+    /// Returns the report on the files as text, or `None` if no file was affected.
     pub(crate) fn files(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
         (!report.paths.is_empty())
@@ -44,14 +43,15 @@ impl RewindResult {
     }
 }
 
-/// Takes a conversation back to before a message of the user's, or to behind one of the model's.
+/// Rewinds a conversation to the point before a message of the user, or after a message of the
+/// model.
 pub(crate) async fn go_back(
     opened: &ConversationChanges,
     message: &str,
     scope: RewindScope,
     mode: Mode,
 ) -> anyhow::Result<RewindResult> {
-    // Nobody goes on with it while it is taken back.
+    // The lock keeps other processes from appending to the conversation during the rewind.
     let _lock = opened.store.lock(&opened.conversation.id).await?;
     let messages = opened.store.messages(&opened.conversation.id).await?;
     let wanted = conversations::message(&messages, message)?;
@@ -127,8 +127,8 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// How many messages stay: up to the user's prompt, which is to be entered again, or up to the
-/// model's reply with all its results.
+/// Returns the number of messages to keep: those before the wanted prompt, which is to be entered
+/// again, or those up to the wanted reply with all its tool results.
 fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages
         .iter()
@@ -150,7 +150,7 @@ fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     }
 }
 
-/// Takes back what the model changed in the messages that go.
+/// Undoes the file changes that the model made in the removed messages.
 fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
     let replies = gone
         .iter()

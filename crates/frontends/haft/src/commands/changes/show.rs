@@ -1,7 +1,7 @@
-//! `haft changes`: the change record of a conversation, as a table, as diffs, or as JSON.
+//! `haft changes`: prints the change record of a conversation as a table, as diffs, or as JSON.
 //!
-//! Invariant: no key in a file is shown; a content that is not stored any more is said to be gone,
-//! never shown as empty.
+//! Invariant: secrets in file contents are masked, and content that is no longer stored is reported
+//! as missing, never shown as empty.
 
 use anyhow::Context;
 use haft_changes::versions::{FileVersion, StepKind};
@@ -87,19 +87,19 @@ fn names(opened: &ConversationChanges, file: &FileSummary) -> String {
     }
 }
 
-/// How a path changed, as far as it can be shown.
+/// The difference between two versions of a path.
 enum PathDiff {
-    /// As text.
+    /// A unified diff.
     Text(String),
-    /// As a description.
+    /// A description, if there is no text to compare.
     Note(String),
 }
 
 impl PathDiff {
-    /// The lines that were added and removed.
+    /// Returns the numbers of added and removed lines.
     fn count(&self) -> Option<(usize, usize)> {
         let Self::Text(diff) = self else { return None };
-        // The first two lines name the sides.
+        // The first two lines are the file headers of the diff.
         let count = |sign: char| {
             diff.lines()
                 .skip(2)
@@ -157,7 +157,7 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
     ))
 }
 
-/// What is shown may be passed on: no key goes with it.
+/// Masks secrets, because users may pass the output on.
 fn masked(text: &str) -> String {
     Masker::default().mask(text).into_owned()
 }

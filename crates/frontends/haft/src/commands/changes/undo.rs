@@ -12,17 +12,15 @@ use crate::commands::changes::{ChangeOptions, RedoArgs, UndoArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
-/// What is reversed, as the report names it.
+/// The direction of a reversal, which selects the report's wording.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
-    /// Changes are taken back.
     Back,
-    /// What was taken back is brought back.
     Forth,
 }
 
-/// Takes back the last change, or brings back what was taken back last; gives what was or would be
-/// done, as text. `None` where there is nothing to do.
+/// Undoes the last change, or redoes the change undone last, and returns the report as text. In
+/// [`Mode::DryRun`] the report says what would be done.
 pub(crate) fn described(
     opened: &ConversationChanges,
     direction: Direction,
@@ -64,7 +62,8 @@ pub(super) fn mode(how: &ChangeOptions) -> Mode {
     }
 }
 
-/// The model's messages that are meant: this one, or those that came of one of the user's.
+/// Returns the ids of the model's messages to undo: the message `id` itself if the model wrote it,
+/// or all replies to it up to the next prompt if the user wrote it.
 fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
     let is_it = |message: &Message| {
         message.message_id.to_string() == id || message.message_id.short().to_string() == id
@@ -117,7 +116,7 @@ fn tell(
     } else {
         output::print(&as_text(opened, &report, mode(how), direction))?;
     }
-    // What was left needs somebody to look at it.
+    // Skipped files need a decision of the user.
     Ok(if report.is_clean() {
         ProcessExit::Completed
     } else {
@@ -176,7 +175,7 @@ pub(super) fn as_text(
     text
 }
 
-/// Columns of what was done to a file.
+/// The width of the action column, in terminal columns.
 const ACTION_COLUMNS: usize = 9;
 
 fn action_text(taken: &TakenBack) -> &'static str {
@@ -189,7 +188,7 @@ fn action_text(taken: &TakenBack) -> &'static str {
     }
 }
 
-/// The same for programs.
+/// Returns the name of the action in the JSON output.
 fn action(taken: &TakenBack) -> &'static str {
     match (&taken.before, &taken.after) {
         (_, Err(_)) => "left",

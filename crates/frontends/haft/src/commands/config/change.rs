@@ -1,5 +1,5 @@
-//! `haft config set`, `unset` and `edit`: change config.toml, which keeps its comments and layout.
-//! What would not be a valid configuration is not written.
+//! `haft config set`, `unset` and `edit`: change config.toml and keep its comments and layout. An
+//! invalid configuration is never written.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn set(key: &str, value: &str) -> anyhow::Result<()> {
     let file = wiring::places()?.config_file();
     config::edit(&file, |before| with_value(&file, before, key, value))?;
     output::say(&text!("config-set", key, file = file.display()))?;
-    // A file that is right may still not count.
+    // An environment variable may override the file.
     if let Ok((_, loaded)) = crate::commands::configuration(&Common::default())
         && let ValueOrigin::Variable(name) = loaded.origin(key)
     {
@@ -33,7 +33,7 @@ pub(super) fn unset(key: &str) -> anyhow::Result<()> {
     output::say(&text!("config-unset", key, file = file.display()))
 }
 
-/// Opens the editor on a copy; it takes the place of the file once it is valid.
+/// Opens a copy of the file in the editor, and replaces the file once the copy is valid.
 pub(super) fn edit() -> anyhow::Result<()> {
     let file = wiring::places()?.config_file();
     let before = match std::fs::read_to_string(&file) {
@@ -75,7 +75,7 @@ pub(super) fn edit() -> anyhow::Result<()> {
     output::say(&text!("config-edited", file = file.display()))
 }
 
-/// Whether this text is a configuration, with its permission rules.
+/// Validates a configuration with its permission rules.
 fn check(file: &Path, text: &str) -> anyhow::Result<()> {
     let config = wiring::lower_config(wiring::check_config(file, text)?)?;
     PermissionRules::load(&config.permissions, wiring::environment().home().as_deref())
@@ -83,11 +83,11 @@ fn check(file: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text of the file with this value. A value is TOML; what is no TOML, or does not fit as such,
-/// is a string.
+/// Returns the text of the file with `key` set to `value`. A value that is not TOML, or is not
+/// valid for the key as TOML, is set as a string.
 fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Result<String> {
     let path = path(key)?;
-    // No key is a date.
+    // No setting is a date, so a value that parses as one is a string.
     let parsed = value
         .parse::<Value>()
         .ok()
@@ -125,7 +125,7 @@ fn put(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
     Some(())
 }
 
-/// The text of the file without this value. Comments above it stay.
+/// Returns the text of the file without this key. Comments above it stay.
 fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String> {
     let path = path(key)?;
     let mut parsed = parse(file, before)?;
@@ -144,7 +144,7 @@ fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String>
     Ok(after)
 }
 
-/// The text without the lines of this value, where it has lines of its own.
+/// Returns the text without the lines of this value, or `None` if it has no lines of its own.
 fn line_removed(text: &str, path: &[Key]) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let (last, parents) = path.split_last()?;

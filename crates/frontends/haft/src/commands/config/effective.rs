@@ -1,8 +1,8 @@
-//! The values in force where the configuration leaves a choice to the model, the machine or the
-//! environment, with the reason.
+//! Finds the values in force where the configuration leaves a choice to the model, the machine or
+//! the environment, with the reason.
 //!
-//! A key that is absent from the configuration, or whose value is `auto`, has a value all the same;
-//! `haft config get` and `haft config show` print that value.
+//! A key that is absent from the configuration, or whose value is `auto`, still has a value in
+//! force; `haft config get` and `haft config show` print it.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,18 @@ use crate::commands::models::{model_settings, profile_text};
 use crate::wiring::language::{self, LanguageChoice};
 use crate::{output, wiring};
 
-/// A value in force.
 pub(super) struct EffectiveValue {
-    /// The value in force.
     pub(super) value: Value,
-    /// Why it is in force, in the language of this process.
+    /// The reason why it is in force, in the language of this process.
     pub(super) reason: String,
 }
 
-/// The values in force below a key, by their keys.
+/// Values in force by key.
 pub(super) type EffectiveValues = BTreeMap<String, EffectiveValue>;
 
-/// Finds out which values are in force for `wanted` and the keys below it, as far as they are not
-/// those of the configuration. Without `wanted` all of them are found, with the models of the main
-/// role.
+/// Returns the values in force for `wanted` and the keys below it, if they differ from the
+/// configuration or need a reason. Without `wanted`, returns all of them, including the settings of
+/// the main model.
 pub(super) fn find(
     places: &Places,
     loaded: &LoadedConfig,
@@ -111,7 +109,7 @@ fn add(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, reason:
     );
 }
 
-/// The four settings about old results, whose defaults depend on the model.
+/// Adds the four settings about old results, whose defaults depend on the model.
 fn reduction(
     values: &mut EffectiveValues,
     loaded: &LoadedConfig,
@@ -156,7 +154,7 @@ fn reduction(
     Ok(())
 }
 
-/// The policy with the defaults that hold while no model is known.
+/// Returns the policy with the defaults that apply while no model is known.
 fn without_model(policy: &Policy) -> Policy {
     let usual = haft_context::Reduction::default();
     Policy {
@@ -168,7 +166,7 @@ fn without_model(policy: &Policy) -> Policy {
     }
 }
 
-/// Why the settings about old results have their values for this model.
+/// Returns the reason why the settings about old results have their values for this model.
 pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
     let reason = match policy.reduction_and_reason(model).1 {
         ReductionReason::OneIsSet => text!("config-reason-one-is-set"),
@@ -180,13 +178,13 @@ pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
     reason.to_owned()
 }
 
-/// The roles that are not set and that the main model plays.
+/// Adds the roles without a model of their own, which the main model fills.
 fn roles(values: &mut EffectiveValues, config: &Config) {
     for role in ModelRole::ALL
         .into_iter()
         .filter(|role| role.is_asked() && !config.is_set(*role))
     {
-        // Nothing is described or embedded without a model for it.
+        // Without a model of their own, embedding and vision are off.
         if matches!(
             role,
             ModelRole::Main | ModelRole::Embedding | ModelRole::Vision
@@ -206,7 +204,7 @@ fn roles(values: &mut EffectiveValues, config: &Config) {
     }
 }
 
-/// The texts that are built in where none is given.
+/// Adds the prompts that the configuration does not contain: they are built in or in a file.
 fn prompts(values: &mut EffectiveValues, config: &Config) {
     let roles = &config.roles;
     if roles.main.is_empty() {
@@ -225,7 +223,7 @@ fn prompts(values: &mut EffectiveValues, config: &Config) {
     }
 }
 
-/// The language of a process that prints for people.
+/// Adds the language of the output for people, if it is chosen by the locale.
 fn language(
     values: &mut EffectiveValues,
     config: &Config,
@@ -261,7 +259,7 @@ fn offered_tools(values: &mut EffectiveValues, config: &Config, model: Option<&M
     add(values, "tools.offer", vec![set], reason.to_owned());
 }
 
-/// The layer that confines commands on this machine.
+/// Adds the sandbox layer that confines commands on this machine.
 fn sandbox(values: &mut EffectiveValues, places: &Places, config: &Config) -> anyhow::Result<()> {
     let set_up =
         haft_agent::set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new());
@@ -285,7 +283,7 @@ fn sandbox(values: &mut EffectiveValues, places: &Places, config: &Config) -> an
     Ok(())
 }
 
-/// Everything that is known of a model and its provider.
+/// Adds the known settings of a model and its provider that are not configured.
 fn models(
     values: &mut EffectiveValues,
     declared: &Declared,
@@ -323,7 +321,7 @@ fn models(
     Ok(())
 }
 
-/// The model that a key such as `models."openai/gpt-5".context_window` names.
+/// Returns the model that a key such as `models."openai/gpt-5".context_window` names.
 fn named_model(key: &str, config: &Config) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
     let [section, name, ..] = path.as_slice() else {
@@ -334,8 +332,8 @@ fn named_model(key: &str, config: &Config) -> Option<Declared> {
         .flatten()
 }
 
-/// A model of the provider that a key such as `providers.openai.base_url` names: what is known of
-/// the provider comes with it.
+/// Returns a placeholder model of the provider that a key such as `providers.openai.base_url`
+/// names, because a declaration includes the provider's settings.
 fn named_provider(key: &str, config: &Config) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
     let [section, name, ..] = path.as_slice() else {

@@ -1,4 +1,4 @@
-//! config.toml as a document, so that what changes it keeps its comments and order.
+//! Edits config.toml as a document, so that its comments and order stay.
 
 use std::path::Path;
 
@@ -7,32 +7,32 @@ use toml_edit::{DocumentMut, Item, Table, TomlError};
 use crate::exit::usage_error;
 use crate::wiring;
 
-/// The text as a document; it need not be a valid configuration.
+/// Parses the text as a TOML document, which need not be a valid configuration.
 pub(crate) fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
     text.parse()
         .map_err(|error: TomlError| usage_error(format!("{}: {error}", file.display())))
 }
 
-/// The text as a document, if it is a valid configuration.
+/// Parses the text as a document. Returns an error if it is not a valid configuration.
 pub(crate) fn checked(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
     wiring::check_config(file, text)?;
     parse(file, text)
 }
 
-/// A section of named tables, made if it is not there; its own heading is not printed. None where
-/// it is something else.
+/// Returns a section of named tables, or `None` if the key holds something else. A missing section
+/// is created without a printed heading of its own.
 pub(crate) fn section<'a>(document: &'a mut DocumentMut, name: &str) -> Option<&'a mut Table> {
     document.entry(name).or_insert_with(implicit).as_table_mut()
 }
 
-/// A table whose own heading is not printed.
+/// Creates a table whose own heading is not printed.
 pub(super) fn implicit() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
     Item::Table(table)
 }
 
-/// The text without an entry of a section; none where it is not there.
+/// Returns the text without an entry of a section, or `None` if there is no such entry.
 #[cfg(any(feature = "mcp", feature = "rag"))]
 pub(crate) fn without_entry(
     file: &Path,

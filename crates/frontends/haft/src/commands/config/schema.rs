@@ -1,15 +1,15 @@
-//! `haft config schema`: what may stand in config.toml, as JSON Schema with the built-in values and
-//! a sentence for each key.
+//! `haft config schema`: prints the JSON Schema of config.toml, with the built-in values and a
+//! description of each key.
 
 use haft_agent::config::{self, Sources};
 use serde_json::{Value, json};
 
 use crate::wiring;
 
-/// A sentence for each key, in tables as the keys are.
+/// The descriptions of the keys, nested like the keys.
 const DESCRIPTIONS: &str = include_str!("keys.toml");
 
-/// The schema with its heading, the built-in values and the descriptions.
+/// Builds the schema with its heading, the built-in values and the descriptions.
 pub(crate) fn whole() -> Value {
     let sections = wiring::sections();
     let mut schema = config::schema(&sections);
@@ -35,7 +35,7 @@ pub(crate) fn whole() -> Value {
     schema
 }
 
-/// Adds the descriptions of a table to the schema of it.
+/// Adds descriptions to the schema node of a table and to the nodes below it.
 fn describe(node: &mut Value, descriptions: &toml::Table) {
     for (name, described) in descriptions {
         let inner = match (name.as_str(), name.strip_suffix("[]")) {
@@ -58,23 +58,23 @@ fn describe(node: &mut Value, descriptions: &toml::Table) {
     }
 }
 
-/// True if this can be a key.
+/// True if the schema allows this key.
 pub(super) fn knows(key: &str) -> bool {
     node_of(&config::schema(&wiring::sections()), key).is_some()
 }
 
-/// The sentence about a key.
+/// Returns the description of a key.
 pub(super) fn description(key: &str) -> Option<String> {
     let whole = whole();
     let node = node_of(&whole, key)?;
-    // A table of names is described at its entries.
+    // The description of a table with arbitrary names is that of its entries.
     let described = node
         .get("description")
         .or_else(|| node.get("additionalProperties")?.get("description"))?;
     described.as_str().map(str::to_owned)
 }
 
-/// The part of the schema about a key.
+/// Returns the node of the schema for a key.
 fn node_of<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     let path = toml_edit::Key::parse(key).ok()?;
     path.iter().try_fold(schema, |node, part| {
@@ -88,7 +88,7 @@ fn node_of<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     })
 }
 
-/// The keys there are, as far as they have names.
+/// Lists all keys with fixed names.
 pub(crate) fn keys() -> Vec<String> {
     fn add(node: &Value, path: &str, keys: &mut Vec<String>) {
         let Some(fields) = node.get("properties").and_then(Value::as_object) else {

@@ -1,4 +1,4 @@
-//! `haft context compact`: archives older rounds because the user wants it.
+//! `haft context compact`: archives older rounds at the user's request.
 
 use haft_engine::Compacted;
 use haft_types::{CompactionPhase, Event, EventBody};

@@ -1,7 +1,7 @@
-//! `haft context diff`: two requests by segment.
+//! `haft context diff`: compares two requests by segment.
 //!
-//! First the prefix they share, then what went (−) and what came (+). Segments that are the same
-//! further back are counted: they are sent again.
+//! Prints the prefix they share, then the removed (−) and added (+) segments. Unchanged segments
+//! behind a change are only counted: they are sent again.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
     output::print(&difference.text(args.full))
 }
 
-/// What the positional arguments mean.
+/// The conversation and the requests that the positional arguments name.
 #[derive(Debug, PartialEq, Eq)]
 struct DiffTarget<'a> {
     conversation: Option<&'a str>,
@@ -83,9 +83,9 @@ impl<'a> DiffTarget<'a> {
     }
 }
 
-/// One step from the old request to the new one.
+/// A step from the old request to the new one.
 enum SegmentChange<'a> {
-    /// The same in both, but behind a change.
+    /// Unchanged segments behind a change.
     Again(&'a [LoggedSegment]),
     Gone(usize, &'a LoggedSegment),
     Came(usize, &'a LoggedSegment),
@@ -94,7 +94,7 @@ enum SegmentChange<'a> {
 pub(super) struct RequestDiff<'a> {
     old: &'a LoggedRequest,
     new: &'a LoggedRequest,
-    /// Segments that are the same from the front.
+    /// The number of unchanged segments at the front.
     kept: usize,
     steps: Vec<SegmentChange<'a>>,
 }
@@ -144,7 +144,7 @@ impl<'a> RequestDiff<'a> {
         }
     }
 
-    /// The same message as it was before, if it was sent in another form.
+    /// Returns the earlier form of a message that was sent in another form.
     fn before(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
         let same = |step: &SegmentChange<'a>| match step {
             SegmentChange::Gone(_, old) if is_same(old, segment) => Some(*old),
@@ -153,7 +153,7 @@ impl<'a> RequestDiff<'a> {
         self.steps.iter().find_map(same)
     }
 
-    /// The names of tools that came, went or changed.
+    /// Returns the names of added, removed and changed tools, with a sign.
     fn tools(&self) -> Vec<String> {
         let old = &self.old.tools;
         let new = &self.new.tools;
@@ -233,7 +233,7 @@ impl<'a> RequestDiff<'a> {
         text
     }
 
-    /// The changes within a message, line by line; all of a new one.
+    /// Returns the line diff of a changed message, or the whole text of a new one.
     fn changed(&self, segment: &LoggedSegment) -> String {
         let new = whole_text(&segment.message);
         let Some(old) = self.before(segment) else {
@@ -283,8 +283,8 @@ impl<'a> RequestDiff<'a> {
     }
 }
 
-/// Whether both are forms of one message. What the engine makes has an id of its content, and one
-/// owner of each kind.
+/// True if both segments are forms of one message. The ids of messages that the engine makes are
+/// derived from their content, so these are recognized by owner, which is unique in a layer.
 fn is_same(old: &LoggedSegment, new: &LoggedSegment) -> bool {
     let made = match new.layer {
         Layer::System | Layer::Documents | Layer::Reminders => true,

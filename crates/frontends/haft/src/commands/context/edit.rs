@@ -1,7 +1,7 @@
-//! `haft context edit`: what is sent, message by message, with the price of every change.
+//! `haft context edit`: edits the context message by message, and prints the price of every edit.
 //!
-//! The price is shown before an edit is kept. The conversation is locked meanwhile: one that is in
-//! use cannot be edited.
+//! The price is printed before an edit is stored. The conversation is locked meanwhile, so one that
+//! is in use cannot be edited.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub(crate) enum EditCommand {
     Undo(UndoEditsArgs),
 }
 
-/// Which conversation is edited, and the output format.
+/// Selects the conversation to edit and the output format.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct EditHow {
     /// An id, the beginning of one, or a name; the current conversation when absent.
@@ -65,7 +65,7 @@ pub(crate) struct EditHow {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The folder of its project, where that is not the one haft was started in.
+    /// The folder of the conversation's project, if haft was started in another one.
     #[arg(skip)]
     pub(crate) cwd: Option<PathBuf>,
 
@@ -103,7 +103,7 @@ pub(crate) struct SummariseArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoEditsArgs {
-    /// How many edits to undo.
+    /// The number of edits to undo.
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) number: u32,
 
@@ -136,7 +136,7 @@ pub(super) async fn run(command: &EditCommand) -> anyhow::Result<()> {
     prepared.tell_and_keep(how).await
 }
 
-/// What is done to messages that are chosen one by one.
+/// The kinds of edits of messages that are chosen one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EditKind {
     Drop,
@@ -157,7 +157,7 @@ impl EditKind {
     }
 }
 
-/// An edit with its price, which is not made yet.
+/// An edit with its price, not yet applied.
 pub(super) struct PreparedEdit {
     open: EditedConversation,
     edit: ContextEdit,
@@ -200,7 +200,8 @@ impl PreparedEdit {
         let text = if let Some(text) = &args.text {
             text.clone()
         } else {
-            // What cannot be kept is not worth asking a model for.
+            // Quoting a placeholder first avoids asking the model for a summary whose edit would be
+            // refused.
             let probe = ContextEdit::Summarise {
                 ids: chosen.ids.clone(),
                 text: "…".to_owned(),
@@ -245,7 +246,7 @@ impl PreparedEdit {
         })
     }
 
-    /// What it does and costs, for people.
+    /// Describes the edit and its price for people.
     pub(super) fn text(&self) -> String {
         as_text(
             &self.edit,
@@ -256,7 +257,7 @@ impl PreparedEdit {
         )
     }
 
-    /// The text that would stand for the messages, if it is a summary.
+    /// Returns the text of the summary, if the edit is one.
     #[cfg(feature = "serve")]
     pub(super) fn summary_text(&self) -> Option<&str> {
         match &self.edit {
@@ -265,13 +266,13 @@ impl PreparedEdit {
         }
     }
 
-    /// What the next request costs for it.
+    /// Returns the price of the next request after the edit.
     #[cfg(feature = "serve")]
     pub(super) fn quote(&self) -> &Quote {
         &self.news.quote
     }
 
-    /// Makes it: from the next request on it applies.
+    /// Applies the edit, which takes effect from the next request on.
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
         self.open
             .session
@@ -281,7 +282,7 @@ impl PreparedEdit {
         Ok(self.open.store.flush().await?)
     }
 
-    /// Says what it costs, then makes it, unless only the price was asked for.
+    /// Prints the price, then applies the edit unless only the price was requested.
     async fn tell_and_keep(mut self, how: &EditHow) -> anyhow::Result<()> {
         if !how.json {
             output::print(&self.text())?;
@@ -311,7 +312,7 @@ impl PreparedEdit {
     }
 }
 
-/// Errors that other arguments can fix become usage errors.
+/// Converts an error that other arguments can fix to a usage error.
 fn told(error: &EditError) -> anyhow::Error {
     usage_error(output::hints::explained(error))
 }
@@ -326,21 +327,21 @@ fn refused(error: EditContextError) -> anyhow::Error {
     }
 }
 
-/// A conversation whose context is looked at or edited.
+/// A conversation opened to list or edit its context.
 struct EditedConversation {
     session: Box<Session>,
     store: Arc<dyn Store>,
-    /// Nobody goes on with it while it is edited.
+    /// Keeps other processes from writing to the conversation during an edit.
     _lock: Option<WriteLock>,
 }
 
 impl EditedConversation {
-    /// Opens it to be looked at.
+    /// Opens the conversation without locking it.
     async fn to_look(how: &EditHow) -> anyhow::Result<Self> {
         Self::open(how, None).await
     }
 
-    /// Opens it to be edited.
+    /// Opens the conversation and locks it.
     async fn to_edit(how: &EditHow) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(&how.common)?;
         let store = wiring::open_store(&places, &loaded.config)?;
@@ -444,7 +445,7 @@ fn as_text(
     text
 }
 
-/// What the next request costs for it, and what later ones save.
+/// Describes the price of the next request and the tokens that later requests save.
 fn price(quote: &Quote, model: &ModelSpec) -> String {
     let mut text = if quote.tokens == 0 {
         text!("edits-nothing-to-write").to_owned()
@@ -470,8 +471,7 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
     text
 }
 
-/// Every message of a conversation as the editor lists it, by column, and how many edits are in
-/// force.
+/// Returns the table rows of all messages of a conversation, and the number of edits in force.
 #[cfg(feature = "serve")]
 pub(super) async fn listed(how: &EditHow) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
     let mut open = Box::pin(EditedConversation::to_look(how)).await?;
@@ -483,7 +483,7 @@ pub(super) async fn listed(how: &EditHow) -> anyhow::Result<(Vec<Vec<String>>, u
     ))
 }
 
-/// The headings of those columns.
+/// Returns the headings of the table of messages.
 pub(super) fn list_headings() -> [&'static str; 10] {
     [
         text!("table-id"),
@@ -542,7 +542,7 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
     output::print(&format!("{table}\n{note}\n"))
 }
 
-/// Less than this is not worth telling.
+/// Amounts below this, in USD, count as zero.
 const SMALLEST: f64 = 0.000_05;
 
 fn signed(usd: f64) -> String {
@@ -572,7 +572,7 @@ fn cache_name(state: CacheState) -> &'static str {
     }
 }
 
-/// How long ago, in one unit.
+/// Formats the time since `at` in one unit.
 fn age(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     match seconds {

@@ -1,7 +1,7 @@
-//! A conversation from a file: an export of haft's, or of any other format that can be imported.
+//! Reads a conversation from a file: an export of haft, or any other format that can be imported.
 //!
-//! Ids are derived from place and content: the same file gives the same request, and a longer one
-//! only appends.
+//! Ids are derived from position and content: reading the file again gives an identical request,
+//! and a longer file only appends to it.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::exit::usage_error;
 
-/// What a file says.
+/// The conversation in a file.
 #[derive(Debug)]
 pub(super) struct ConversationFile {
     pub(super) id: ConversationId,
-    /// The text of the system messages it begins with.
+    /// The text of the leading system messages.
     pub(super) system: Option<String>,
     pub(super) messages: Vec<Message>,
 }
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<ConversationFile, String> {
         (Some(_), false) => return Err(several()),
         (None, _) => return Err(text!("context-file-empty").to_owned()),
     };
-    // An id made from all the messages would be another one for a longer file.
+    // An id derived from all messages would change when the file grows.
     let without_id = serde_json::from_str::<Value>(text)
         .is_ok_and(|value| value.get("messages").is_some() && value.get("id").is_none());
     let unnamed = text.starts_with('[') || without_id;
@@ -79,7 +79,7 @@ fn parse(text: &str) -> Result<ConversationFile, String> {
     })
 }
 
-/// The texts of the system messages at the beginning, and the rest.
+/// Splits off the texts of the leading system messages.
 fn split_system(messages: Vec<Message>) -> (Vec<String>, Vec<Message>) {
     let count = messages
         .iter()

@@ -1,8 +1,8 @@
-//! Requests of an imported conversation, put together from its messages: before each reply, what
-//! had been said until then.
+//! Requests of an imported conversation, rebuilt from its messages: each reply has a request with
+//! the messages before it.
 //!
-//! What the recording lacks is in none of them and is not made up: the tools, mostly the system
-//! prompt, and the body as it was sent. Whoever shows them says so.
+//! Content that the recording lacks is left out, not invented: the tools, mostly the system prompt,
+//! and the body as it was sent. Commands that print such requests print a note about that.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use haft_store::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
 use haft_types::{Api, ContentHash, Entry, Layer, Message, Metadata, Role, SentSegment};
 use serde_json::Value;
 
-/// The messages of an imported conversation, and which of them answer a request.
+/// The messages of an imported conversation, and the positions of the replies among them.
 pub(super) struct ImportedRequests {
     entries: Vec<Arc<Entry>>,
     replies: Vec<usize>,
     api: Api,
 }
 
-/// Whether a conversation was imported and comes without requests.
+/// Returns the agent from which a conversation was imported, or `None` if it was not imported.
 pub(super) fn agent(metadata: &Metadata) -> Option<&str> {
     metadata.get("imported_from").and_then(Value::as_str)
 }
@@ -37,7 +37,7 @@ impl ImportedRequests {
             .map(|(index, _)| index)
             .filter(|index| *index > 0)
             .collect();
-        // What these programs speak; the others speak several.
+        // The API of agents that use only one; the others use several.
         let api = match agent {
             "claude-code" | "cline" => Api::Anthropic,
             "codex" | "codex-exec" => Api::OpenaiResponses,
@@ -51,20 +51,19 @@ impl ImportedRequests {
         }
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> u64 {
         self.replies.len() as u64
     }
 
-    /// Whether it is known what the model was told to begin with.
+    /// True if the conversation begins with a system message.
     pub(super) fn has_system(&self) -> bool {
         self.entries
             .first()
             .is_some_and(|entry| entry.message.role == Role::System)
     }
 
-    /// The messages of the request that this one answers. A summary stands for all before it but
-    /// the system messages.
+    /// Returns the messages of the request that the message at `reply` answers. A summary replaces
+    /// all messages before it but the system messages.
     fn sent(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
         let before = &self.entries[..reply];
         let is_summary =
@@ -127,7 +126,7 @@ impl ImportedRequests {
         }
     }
 
-    /// All of them without their texts.
+    /// Returns all requests without their texts.
     pub(super) fn outlines(&self) -> Vec<RequestOutline> {
         let segment = |(layer, owner, entry): (Layer, &str, &Entry)| SentSegment {
             layer,
@@ -150,7 +149,7 @@ impl ImportedRequests {
         (0..self.replies.len()).map(outline).collect()
     }
 
-    /// The one with this number, from 1.
+    /// Returns the request with this number, counted from 1.
     pub(super) fn request(&self, number: u64) -> Option<LoggedRequest> {
         let index = usize::try_from(number)
             .ok()?

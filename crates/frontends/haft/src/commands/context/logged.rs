@@ -17,19 +17,20 @@ use crate::commands::{configuration, conversations};
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
-/// A conversation whose requests are looked at.
+/// The request log of a conversation.
 pub(super) struct RequestLogReader {
     pub(super) store: Arc<dyn Store>,
     pub(super) config: Config,
     pub(super) conversation: Conversation,
-    /// How many requests it has.
+    /// The number of requests.
     pub(super) requests: u64,
-    /// They are put together from its messages where it was imported.
+    /// The requests rebuilt from the messages, if the conversation was imported.
     pub(super) imported: Option<ImportedRequests>,
 }
 
 impl RequestLogReader {
-    /// Opens the log of the conversation that is meant, or of the current one.
+    /// Opens the log of the named conversation, or of the current one. Returns a usage error if it
+    /// has no requests.
     pub(super) async fn open(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let log = Self::open_any(name, common).await?;
         if log.requests == 0 {
@@ -44,7 +45,8 @@ impl RequestLogReader {
         Ok(log)
     }
 
-    /// The same, also where it has no requests.
+    /// Like [`Self::open`], but accepts a conversation without requests and prints no note about
+    /// imported ones.
     pub(super) async fn open_any(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(common)?;
         let store = wiring::open_store(&places, &loaded.config)?;
@@ -52,7 +54,7 @@ impl RequestLogReader {
         Self::of(store, loaded.config, conversation).await
     }
 
-    /// The log of this conversation, which may be empty.
+    /// Opens the log of `conversation`, which may be empty.
     pub(super) async fn of(
         store: Arc<dyn Store>,
         config: Config,
@@ -78,7 +80,8 @@ impl RequestLogReader {
         })
     }
 
-    /// What is to be said where requests are not those that were sent.
+    /// Returns a note that the requests were rebuilt from messages, if the conversation was
+    /// imported.
     pub(super) fn imported_note(&self) -> Option<String> {
         let made = self.imported.as_ref()?;
         let agent = imported::agent(&self.conversation.metadata)?;
@@ -89,12 +92,12 @@ impl RequestLogReader {
         })
     }
 
-    /// The request with this number, or the last one, for people to read.
+    /// Returns the request with this number, or the last one, with messages formatted for people.
     pub(super) async fn request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
         self.sent_request(number).await.map(recorded::readable)
     }
 
-    /// The same as it was sent.
+    /// Like [`Self::request`], but returns the messages as they were sent.
     pub(super) async fn sent_request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
         let number = number.unwrap_or(self.requests);
         if let Some(imported) = &self.imported {
@@ -106,7 +109,6 @@ impl RequestLogReader {
             .ok_or_else(|| self.beyond(number))
     }
 
-    /// The outlines of all requests.
     pub(super) async fn outlines(&self) -> anyhow::Result<Vec<RequestOutline>> {
         match &self.imported {
             Some(imported) => Ok(imported.outlines()),
@@ -114,7 +116,6 @@ impl RequestLogReader {
         }
     }
 
-    /// The messages of the conversation.
     pub(super) async fn messages(&self) -> anyhow::Result<Vec<Message>> {
         Ok(self.store.messages(&self.conversation.id).await?)
     }
@@ -129,7 +130,8 @@ impl RequestLogReader {
         ))
     }
 
-    /// How a request was encoded: as noted when it was sent, else as the model is declared now.
+    /// Returns the encoding of a request: the one noted when it was sent, or else that of the model
+    /// as declared now.
     pub(super) fn encoding(
         &self,
         noted: Option<&str>,
@@ -145,7 +147,7 @@ impl RequestLogReader {
         Ok(wiring::declared(&self.config, model)?.encoding())
     }
 
-    /// The model a request was sent to, as it was known then.
+    /// Returns the model of a request as it was declared when the request was sent.
     pub(super) fn spec(&self, noted: Option<&str>, model: &str) -> anyhow::Result<ModelSpec> {
         if self.imported.is_some() {
             return Ok(wiring::declared(&self.config, model)?.spec);
@@ -153,7 +155,7 @@ impl RequestLogReader {
         recorded::spec(noted).map_or_else(|| Ok(self.encoding(noted, model)?.spec), Ok)
     }
 
-    /// For each request what is known of its reply.
+    /// Returns the metadata of each request's reply, if known.
     pub(super) fn replies<'a>(
         &self,
         outlines: &[RequestOutline],
@@ -161,7 +163,7 @@ impl RequestLogReader {
     ) -> Vec<Option<&'a LlmMetadata>> {
         let mut replies = replies(outlines, messages);
         if self.imported.is_some() {
-            // Nothing counted is nothing known.
+            // Zero usage means that the other agent counted nothing.
             for reply in &mut replies {
                 *reply = reply.filter(|made| made.usage() != Usage::default());
             }
@@ -169,8 +171,8 @@ impl RequestLogReader {
         replies
     }
 
-    /// The models the requests were sent to, as they were declared then. One that nothing is known
-    /// of any more has defaults and no price.
+    /// Returns the models of the requests as they were declared when the requests were sent. A
+    /// model that is no longer known has defaults and no price.
     pub(super) fn models(&self, outlines: &[RequestOutline]) -> anyhow::Result<Vec<ModelSpec>> {
         let mut known: HashMap<(Option<Arc<str>>, &str), ModelSpec> = HashMap::new();
         let mut models = Vec::with_capacity(outlines.len());
@@ -192,11 +194,12 @@ impl RequestLogReader {
     }
 }
 
-/// The request as it was given to the encoder, for a model that is offered its tools so.
+/// Rebuilds the request as it was given to the encoder, for a model that is offered tools by
+/// `protocol`.
 pub(super) fn rebuild(logged: &LoggedRequest, protocol: ToolProtocol) -> Request {
     let segment = |segment: &haft_store::LoggedSegment| Segment {
         layer: segment.layer,
-        // The name is in the log; here it is of no use.
+        // Owners are static names, and the encoder does not send them.
         owner: "logged",
         entry: Arc::new(Entry {
             message: segment.message.clone(),
@@ -213,7 +216,8 @@ pub(super) fn rebuild(logged: &LoggedRequest, protocol: ToolProtocol) -> Request
     }
 }
 
-/// The tools it offered, counted where they were sent beside the messages.
+/// Returns the tools the request offered. Their tokens count only if tools are sent beside the
+/// messages.
 pub(super) fn tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolSet> {
     let tools = ToolSet::new(logged.tools.clone(), &O200k);
     if protocol.is_text() {
@@ -223,8 +227,8 @@ pub(super) fn tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolS
     }
 }
 
-/// For each request what is known of its reply: the first assistant message stored after the newest
-/// message it held. A request that was sent again, or never answered, has none.
+/// Finds the metadata of each request's reply: of the first assistant message stored after the
+/// newest message of the request. A request that was sent again, or never answered, has none.
 fn replies<'a>(
     outlines: &[RequestOutline],
     messages: &'a [Message],

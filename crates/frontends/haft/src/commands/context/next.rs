@@ -1,4 +1,4 @@
-//! The request that would be sent next, built by the engine under the present configuration.
+//! Builds the request that would be sent next, with the engine and the present configuration.
 
 use std::path::Path;
 
@@ -20,18 +20,18 @@ use crate::commands::{configuration, conversations, run};
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
-/// The stand-in for the user's next prompt.
+/// The placeholder for the user's next prompt.
 const UNSAID: &str = "[the user's next input]";
 
 /// A request that was not sent.
 pub(super) struct NextRequest {
     pub(super) assembly: Assembly,
     pub(super) encoding: BodyEncoding,
-    /// The settings it is built with.
+    /// The settings for building requests.
     pub(super) policy: Policy,
 }
 
-/// Whether the flags ask for the next request rather than for one of the log.
+/// True if the flags ask for the next request rather than for one of the log.
 pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     let next = next || look.from_file.is_some() || look.input.is_some();
     if !next && (look.model.is_some() || look.api.is_some()) {
@@ -40,7 +40,7 @@ pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     Ok(next)
 }
 
-/// Builds the next request of the conversation that is meant.
+/// Builds the next request of the selected conversation.
 pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let (places, loaded) = configuration(&look.common)?;
     let mut config = loaded.config;
@@ -87,7 +87,7 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     })
 }
 
-/// The id, the system prompt and the messages of a conversation in a file.
+/// Reads the id, the system prompt and the messages of a conversation in a file.
 #[cfg(feature = "imports")]
 fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
     let ConversationFile {
@@ -103,8 +103,8 @@ fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Me
     Err(usage_error(text!("context-no-imports")))
 }
 
-/// The model to ask. Over an API that its provider does not speak it is as another provider would
-/// serve it.
+/// Chooses the model of the request. With an API that its provider does not offer, declares a
+/// provider of that API with this model.
 fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
@@ -134,7 +134,7 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     Ok(served)
 }
 
-/// A model of which only name and API are known.
+/// Declares a model when only the name and the API are known.
 pub(super) fn undeclared(name: &str, api: Api) -> anyhow::Result<Declared> {
     let provider = name
         .split_once('/')
@@ -150,7 +150,7 @@ pub(super) fn undeclared(name: &str, api: Api) -> anyhow::Result<Declared> {
     )?)
 }
 
-/// Nothing is sent there: an address must only look like one.
+/// Returns a well-formed address for declarations. Nothing is sent to it.
 fn base_url(api: Api) -> &'static str {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => "http://localhost/v1",
@@ -158,7 +158,7 @@ fn base_url(api: Api) -> &'static str {
     }
 }
 
-/// A conversation that is not stored.
+/// Creates a conversation that is not stored.
 pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
     Conversation {
         name: id.to_string(),
@@ -173,7 +173,8 @@ pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
     }
 }
 
-/// The user's next prompt: the given one, or a stand-in where the conversation waits for one.
+/// Returns the user's next prompt: the given one, or a placeholder if the conversation waits for
+/// one.
 fn input(
     look: &LookArgs,
     config: &Config,

@@ -32,7 +32,7 @@ use crate::commands::conversations::session_roots;
 use crate::exit::in_one_line;
 use crate::output::localised;
 
-/// Returns the pages over `store`. Without `runs` they only show.
+/// Builds the inspector of the conversations in `store`. Without `runs`, its pages only show data.
 pub(crate) fn inspector(
     store: Arc<dyn Store>,
     config: &Config,
@@ -57,7 +57,7 @@ pub(crate) fn inspector(
     }
 }
 
-/// Returns the function that connects to the team's queue, if a server is configured.
+/// Returns a function that connects to the team's queue, or `None` if no server is configured.
 #[cfg(feature = "postgres")]
 fn open_queue(config: &Config) -> Option<haft_serve::OpenQueue> {
     let url = config.store.url.clone()?;
@@ -120,8 +120,8 @@ where
     })
 }
 
-/// Wraps a function that opens a session. Sessions do not leave their thread, so the function gets a
-/// thread of its own.
+/// Wraps a function that opens a session. Sessions cannot move between threads, so the function
+/// runs on a thread of its own.
 fn session_action<I, O, W>(
     work: impl Fn(I) -> W + Clone + Send + Sync + 'static,
 ) -> PageAction<I, O>
@@ -141,7 +141,7 @@ where
     })
 }
 
-/// The store and the configuration that request logs are read with.
+/// The store and configuration for reading request logs.
 #[derive(Clone)]
 struct LogSource {
     store: Arc<dyn Store>,
@@ -170,12 +170,12 @@ async fn timeline(
     let breaks = breaks(&outlines, &models, &messages);
     let mut columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
     if log.imported.is_some() {
-        // The cached share is a share of everything that was sent, and a column is only a part.
+        // The cached share relates to all tokens sent, but a column shows only the rebuilt part.
         columns
             .iter_mut()
             .for_each(RequestColumn::without_cache_line);
     }
-    // The safe zone of other agents is not known.
+    // The safe zone of other agents is unknown.
     let own = !is_recorded(&log.conversation.metadata) && log.imported.is_none();
     let zone = models
         .last()
@@ -295,7 +295,7 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Vec<SegmentD
     details.collect()
 }
 
-/// Returns the folder of a conversation's project, if it exists.
+/// Returns the folder of a conversation's project, or `None` if it doesn't exist.
 fn project_folder(conversation: &Conversation) -> Option<PathBuf> {
     Some(PathBuf::from(&conversation.namespace))
         .filter(|folder| folder.is_absolute() && Path::is_dir(folder))

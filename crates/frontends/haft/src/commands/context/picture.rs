@@ -1,8 +1,8 @@
-//! The requests of a conversation as a picture: one column each, its layers stacked, what the cache
-//! could know shaded.
+//! Draws the requests of a conversation as an SVG chart: one column per request, its layers
+//! stacked, and the unchanged prefix, which can be cached, in fainter colors.
 //!
-//! Plain SVG without scripts, fonts or anything from elsewhere. It brings its own background, and a
-//! dark one where the viewer prefers that.
+//! The file is plain SVG without scripts, fonts or external resources. It has its own background,
+//! which is dark if the viewer prefers dark colors.
 
 use std::fmt::Write as _;
 
@@ -13,19 +13,19 @@ use haft_types::{Layer, LlmMetadata, ModelSpec};
 use super::text::{Countable, count};
 use super::why::PrefixBreakReport;
 
-/// One request.
+/// A request as a column of the chart.
 pub(super) struct RequestColumn {
     number: u64,
     tokens: u64,
     layers: [LayerTokens; Layer::ALL.len()],
-    /// The part of the input that came from the cache, by the provider's count.
+    /// The share of the input that came from the cache, as counted by the provider.
     cached_share: Option<f64>,
-    /// What is said of the break of the prefix here, if there is one.
+    /// The text about the break of the prefix at this request, if there is one.
     broken: Option<String>,
     window: u64,
 }
 
-/// The tokens of a layer: those in the unchanged prefix, and the others.
+/// The tokens of a layer, inside and outside the unchanged prefix.
 #[derive(Clone, Copy, Default)]
 struct LayerTokens {
     kept: u64,
@@ -33,7 +33,7 @@ struct LayerTokens {
 }
 
 impl RequestColumn {
-    /// The columns of a log.
+    /// Builds the columns of a log.
     pub(super) fn of(
         outlines: &[RequestOutline],
         replies: &[Option<&LlmMetadata>],
@@ -49,7 +49,7 @@ impl RequestColumn {
         columns
     }
 
-    /// The same without the mark of what came from the cache.
+    /// Removes the line that marks the cached share.
     #[cfg(feature = "serve")]
     pub(super) fn without_cache_line(&mut self) {
         self.cached_share = None;
@@ -109,7 +109,7 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 76.0;
 const BOTTOM: f64 = 72.0;
 
-/// Colours that people who see few colours can tell apart, on light and on dark.
+/// Colors that color-blind people can tell apart, on light and on dark backgrounds.
 pub(super) const STYLE: &str = "\
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 16px; font-weight: 600 }
@@ -127,18 +127,18 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 .cached { stroke: #e6edf3 } .break { fill: #ff7b72 } .kept { fill-opacity: 0.5 } .limit { stroke: #db6d28 }
 }";
 
-/// How the columns are drawn.
+/// The options of a drawing.
 #[derive(Default)]
 pub(super) struct PictureFrame<'a> {
-    /// Each column is a link to the request at this address and its number.
+    /// The address of a request without its number. If set, each column is a link.
     pub(super) links: Option<&'a str>,
-    /// Where clearing begins, in tokens.
+    /// The token count at which clearing begins.
     pub(super) zone: Option<u64>,
-    /// Every column is wide enough to be pointed at, however many there are.
+    /// If true, the chart grows with the number of columns, so that each is wide enough to click.
     pub(super) zoomed: bool,
 }
 
-/// Draws the columns.
+/// Draws the columns as an SVG document.
 pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'_>) -> String {
     const COLUMN: f64 = 14.0;
     let zoomed = LEFT + RIGHT + COLUMN * columns.len() as f64;
@@ -203,8 +203,8 @@ pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'
     svg.finish()
 }
 
-/// The window and the safe zone, where the picture has room for them: a line far above all columns
-/// would flatten them.
+/// Returns the names and values of the lines for the window and the safe zone. A line far above all
+/// columns is left out, because it would flatten them.
 fn limits(
     columns: &[RequestColumn],
     frame: &PictureFrame<'_>,
@@ -260,7 +260,7 @@ fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
     svg.label("faint", (LEFT, 54.0), Anchor::Start, &line);
 }
 
-/// From tokens to heights.
+/// Maps token counts to heights.
 struct TokenScale {
     top: u64,
     step: u64,
@@ -268,7 +268,7 @@ struct TokenScale {
 }
 
 impl TokenScale {
-    /// About five lines at round numbers.
+    /// Creates a scale with about five grid lines at round numbers.
     fn new(peak: u64, width: f64) -> Self {
         let rough = peak.div_ceil(5).max(1);
         let magnitude = 10_u64.pow(rough.ilog10());
@@ -301,7 +301,7 @@ impl TokenScale {
         }
     }
 
-    /// A line that nothing should go beyond.
+    /// Draws a labeled line for a limit.
     fn limit(&self, svg: &mut Svg, name: &str, tokens: u64) {
         let y = HEIGHT - BOTTOM - self.height(tokens);
         svg.line("limit", (LEFT, y), (self.width - RIGHT, y));
@@ -352,7 +352,7 @@ fn draw_column(
     svg.close();
 }
 
-/// A small triangle that points down at a column.
+/// Draws a small triangle that points down at a column.
 fn marker(svg: &mut Svg, x: f64, y: f64) {
     svg.element("path")
         .attribute("class", "break")

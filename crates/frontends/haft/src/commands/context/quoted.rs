@@ -1,4 +1,4 @@
-//! What an action outside a session costs the current conversation.
+//! Computes the price that a change made outside a session has for the current conversation.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use haft_types::{Clock, MessageId};
 use super::logged::RequestLogReader;
 use crate::cli::options::Common;
 
-/// What the next request of the current conversation writes again once its tools are others; `None`
-/// when there is none, or nothing of it is in the cache.
+/// Returns a sentence about the tokens that the next request of the current conversation sends
+/// again after a change of its tools; `None` if there is no conversation with requests, or none of
+/// its prefix is in the cache.
 pub(crate) async fn other_tools(common: &Common) -> Option<String> {
     let log = RequestLogReader::open_any(None, common)
         .await

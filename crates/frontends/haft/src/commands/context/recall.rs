@@ -1,4 +1,5 @@
-//! `haft context recall`: a message as it was stored, by the id a receipt names.
+//! `haft context recall`: prints a message as it was stored, by the id that a summary or a notice
+//! names.
 
 use haft_text::Masker;
 use haft_types::{Message, Part, ToolStatus};
@@ -18,7 +19,7 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     let Some(message) = messages.iter().find(|message| message.message_id == id) else {
         return Ok(());
     };
-    // Messages of imported conversations were never looked through.
+    // Imported messages were stored without masking.
     let masker = Masker::knowing(wiring::environment().secret_values());
     let text = masker.mask(&whole(message)).into_owned();
     if args.output.json {
@@ -38,7 +39,7 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     output::print(&format!("{text}{end}"))
 }
 
-/// What is printed in addition to the text itself.
+/// Returns the heading that goes to stderr.
 fn heading(message: &Message) -> String {
     let id = message.message_id.short();
     let at = message.created_at;
@@ -56,7 +57,7 @@ fn heading(message: &Message) -> String {
     format!("haft: {}", text!("context-recall-heading", id, at, what))
 }
 
-/// Everything in it that can be read, and nothing else.
+/// Returns the texts, calls and results of a message, without the reasoning.
 fn whole(message: &Message) -> String {
     let part = |part: &Part| match part {
         Part::Text { text, .. } => Some(text.clone()),

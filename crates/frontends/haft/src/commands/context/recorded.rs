@@ -1,4 +1,4 @@
-//! Requests that `haft proxy` recorded, looked at as haft's own are.
+//! Lets commands read requests that `haft proxy` recorded as if haft had sent them.
 
 #[cfg(feature = "proxy")]
 mod in_build {
@@ -6,12 +6,12 @@ mod in_build {
     use haft_store::LoggedRequest;
     use haft_types::ModelSpec;
 
-    /// The model of a recorded request; `None` for requests of haft itself.
+    /// Returns the model of a recorded request, or `None` for requests of haft itself.
     pub(in super::super) fn spec(encoding: Option<&str>) -> Option<ModelSpec> {
         RecordedBody::read(encoding?).map(|recorded| recorded.spec)
     }
 
-    /// The body of a recorded request, as it was sent.
+    /// Returns the body of a recorded request as it was sent.
     pub(in super::super) fn body(logged: &LoggedRequest) -> Option<Vec<u8>> {
         let recorded = RecordedBody::read(logged.encoding.as_deref()?)?;
         Some(
@@ -21,7 +21,7 @@ mod in_build {
         )
     }
 
-    /// The request with messages as people read them.
+    /// Formats the messages of a recorded request for people.
     pub(in super::super) fn readable(mut logged: LoggedRequest) -> LoggedRequest {
         if spec(logged.encoding.as_deref()).is_some() {
             for segment in &mut logged.segments {
@@ -32,7 +32,7 @@ mod in_build {
     }
 }
 
-/// Without the proxy its records are what they are: messages of JSON.
+/// Without the proxy feature, recorded requests are not recognized and their messages stay JSON.
 #[cfg(not(feature = "proxy"))]
 mod in_build {
     use haft_store::LoggedRequest;

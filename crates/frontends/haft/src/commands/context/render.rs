@@ -1,5 +1,5 @@
-//! `haft context render`: the bytes of a body and nothing else. Secrets among them are masked, and
-//! that is said.
+//! `haft context render`: prints only the bytes of a body. Secrets are masked, which a note on
+//! stderr reports.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -22,14 +22,14 @@ pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
     })
 }
 
-/// The body of a request that was sent: the one that is asked for, or the last one.
+/// Returns the body of the selected request that was sent, or of the last one.
 pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     body(&log, look.request, look.api).await
 }
 
-/// The body of a request of this log, in the protocol it was sent in unless another one is asked
-/// for.
+/// Returns the body of a request of the log, in the protocol it was sent with unless `api` is
+/// given.
 pub(super) async fn body(
     log: &RequestLogReader,
     number: Option<u64>,
@@ -52,13 +52,13 @@ pub(super) async fn body(
         .to_vec())
 }
 
-/// The body that would be sent next.
+/// Returns the body that would be sent next.
 pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let next = next::next(look).await?;
     Ok(next.encoding.encode(&next.assembly.request).to_vec())
 }
 
-/// Prints a body byte for byte, but for secrets.
+/// Prints a body byte for byte, except for masked secrets.
 pub(super) fn print(body: Vec<u8>) -> anyhow::Result<()> {
     let body = match std::str::from_utf8(&body).map(masked) {
         Ok(Cow::Owned(text)) => {

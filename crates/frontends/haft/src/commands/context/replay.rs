@@ -1,5 +1,5 @@
-//! `haft context replay`: a recorded conversation under other policies. Nothing is sent and nothing
-//! is written but the plot that is asked for.
+//! `haft context replay`: replays recorded conversations under other policies. It sends nothing and
+//! writes only the files that its options name.
 //!
 //! ```text
 //! a conversation of haft's, a file, a folder ─► recordings ─► the lab replays them under each policy ─► table, JSON, plot
@@ -32,7 +32,7 @@ use crate::exit::usage_error;
 use crate::output::TextTable;
 use crate::{output, wiring};
 
-/// What was really sent, as a policy.
+/// The policy name for the requests as they were really sent.
 const RECORDED: &str = "recorded";
 
 #[derive(Debug, Args)]
@@ -65,7 +65,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) rule: Option<String>,
 
-    /// What reading and writing the cache costs, in times of the input price, such as `0.1/1.25`.
+    /// The prices of reading and writing the cache, as multiples of the input price, such as
+    /// `0.1/1.25`.
     #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
     pub(crate) prices: Option<(f64, f64)>,
 
@@ -90,7 +91,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) common: Common,
 }
 
-/// Reminders that were never sent.
+/// Reminders to imagine in recordings that have none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReminderScenario {
     pub(crate) tokens: u32,
@@ -142,7 +143,7 @@ fn plot(text: &str) -> Result<PathBuf, String> {
 }
 
 impl ReplayArgs {
-    /// A conversation of the store, under the usual policies.
+    /// Creates the arguments for a stored conversation and the usual policies.
     #[cfg(feature = "serve")]
     pub(super) fn of(conversation: String, common: Common) -> Self {
         Self {
@@ -165,17 +166,17 @@ impl ReplayArgs {
     }
 }
 
-/// What policies come to over the same conversations.
+/// The outcomes of policies for one set of conversations.
 pub(super) struct PolicyComparison {
     pub(super) title: String,
     conversations: usize,
     pub(super) outcomes: Vec<PolicyOutcome>,
-    /// The model whose window, cache and prices are imagined.
+    /// The model whose window, cache and prices are simulated.
     pub(super) encoding: BodyEncoding,
     pub(super) source: ModelSource,
 }
 
-/// Replays the conversations that are meant under every policy.
+/// Replays the selected conversations under every policy.
 pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
     let (_, loaded) = configuration(&args.common)?;
     let names: Vec<&str> = if args.policy.is_empty() {
@@ -183,7 +184,7 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
     } else {
         args.policy.iter().map(String::as_str).collect()
     };
-    // A name that is none is said before anything is read.
+    // Unknown policies are reported before any conversation is read.
     let any = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
     names
         .iter()
@@ -270,8 +271,8 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     output::print(&table(&title, &outcomes, &encoding.spec, source))
 }
 
-/// Why the conversations of a file would break their cached prefix under the configuration, break
-/// by break. There are no reminders but those that were sent.
+/// Returns the causes of the cached prefix's breaks when the conversations of a file are replayed
+/// under the configuration, one per break. No reminders are imagined.
 pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<Vec<Cause>> {
     let none = ImaginedReminders {
         tokens: 0,
@@ -294,7 +295,7 @@ pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<V
     Ok(causes)
 }
 
-/// The policy of this name; none for what was really sent.
+/// Parses a policy. Returns `None` for [`RECORDED`].
 fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Option<Variant>> {
     if name == RECORDED {
         return Ok(None);
@@ -305,8 +306,8 @@ fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Opt
     }
 }
 
-/// The model whose window, cache and prices are imagined, and where it comes from: the one that is
-/// named, the one the conversations were had with, or one that is assumed.
+/// Chooses the model whose window, cache and prices are simulated: the named or configured one,
+/// that of the conversations, or an assumed one.
 fn model(
     args: &ReplayArgs,
     config: &Config,
@@ -331,7 +332,7 @@ fn model(
     }
 }
 
-/// The model that answered everywhere, where there is only one and the catalogue lists it.
+/// Returns the model of all replies, if there is only one and the catalogue lists it.
 fn recorded_model(conversations: &[RecordedConversation]) -> Option<BodyEncoding> {
     let names: BTreeSet<&String> = conversations.iter().flat_map(|one| &one.models).collect();
     let name = names.first().filter(|_| names.len() == 1)?;
@@ -343,8 +344,7 @@ fn recorded_model(conversations: &[RecordedConversation]) -> Option<BodyEncoding
         .map(|declared| declared.encoding())
 }
 
-/// Leaves out conversations of which the provider's counts are not known: what was sent can be
-/// compared with nothing there.
+/// Removes conversations without the provider's token counts, which the policy [`RECORDED`] needs.
 fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Result<()> {
     let all = conversations.len();
     conversations.retain(RecordedConversation::is_counted);
@@ -361,7 +361,7 @@ fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow:
     Ok(())
 }
 
-/// The model with the cache and the prices that were asked for.
+/// Replaces the model's cache and prices by those of the arguments.
 fn imagined(
     mut encoding: BodyEncoding,
     cache: Option<CacheRule>,
@@ -387,14 +387,14 @@ fn imagined(
     encoding
 }
 
-/// A cache by the name of its rule, with what its provider documents.
+/// Parses the name of a cache rule, and returns the rule with its provider's documented values.
 fn rule(name: &str) -> anyhow::Result<CacheRule> {
     let unknown = |_| usage_error(text!("replay-unknown-cache", name));
     let rule: CacheKind = serde_json::from_value(json!(name)).map_err(unknown)?;
     Ok(haft_lab::usual_cache(rule))
 }
 
-/// Where bodies are written, if they are.
+/// Writes request bodies to a folder, if one is given.
 struct BodyWriter {
     folder: Option<PathBuf>,
     written: usize,
@@ -437,7 +437,7 @@ impl BodyWriter {
     }
 }
 
-/// The rows of it, or of a page.
+/// Returns the rows of the comparison table.
 pub(super) fn rows(outcomes: &[PolicyOutcome]) -> impl Iterator<Item = Vec<String>> {
     let cell = |cell: String| match cell.split_once(" of ") {
         Some((kept, all)) => text!("replay-kept", kept, all),
@@ -448,7 +448,6 @@ pub(super) fn rows(outcomes: &[PolicyOutcome]) -> impl Iterator<Item = Vec<Strin
         .map(move |cells| cells.into_iter().map(cell).collect())
 }
 
-/// The table for people.
 fn table(
     title: &str,
     outcomes: &[PolicyOutcome],

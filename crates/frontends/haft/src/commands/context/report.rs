@@ -1,4 +1,4 @@
-//! `haft context report`: where the tokens of a request go.
+//! `haft context report`: shows how many tokens of a request each layer takes.
 
 use std::fmt::Write as _;
 
@@ -18,15 +18,14 @@ use crate::commands::models::{profile_reason, profile_text};
 use crate::exit::usage_error;
 use crate::output;
 
-/// A request with what is known of it.
+/// A request with its token budget and the metadata of its reply.
 struct BudgetReport {
     title: String,
     number: Option<u64>,
     model: ModelSpec,
     budget: Budget,
-    /// The settings that requests to this model are built with.
+    /// The settings for requests to this model.
     policy: Policy,
-    /// What its reply said about it.
     reply: Option<LlmMetadata>,
 }
 
@@ -159,7 +158,7 @@ fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
     })
 }
 
-/// The settings about old results in force for the model, and why.
+/// Returns the settings about old results in force for the model, with the reason.
 fn settings_json(report: &BudgetReport) -> Value {
     let (reduction, _) = report.policy.reduction_and_reason(&report.model);
     json!({
@@ -172,7 +171,8 @@ fn settings_json(report: &BudgetReport) -> Value {
     })
 }
 
-/// The same for people, in one line; nothing where the safe zone does not fit the model.
+/// Formats the settings about old results as one line, or returns `None` if the safe zone does not
+/// fit the model.
 fn settings_line(report: &BudgetReport) -> Option<String> {
     let (reduction, _) = report.policy.reduction_and_reason(&report.model);
     let tokens = report.policy.safe_zone_tokens(&report.model).ok()?;
@@ -205,7 +205,7 @@ fn as_text(report: &BudgetReport) -> String {
     )]) {
         line(&mut text, &name, &grouped(tokens), share(tokens));
     }
-    // What is missing is shown as such: a bar cannot be negative.
+    // A shortage is printed as a negative number, without a bar.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
         line(
@@ -243,7 +243,7 @@ fn as_text(report: &BudgetReport) -> String {
     text
 }
 
-/// What the provider said about the input, class by class.
+/// Formats the provider's token counts by class.
 fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
     let cost = and_cost(model.price.map(|price| price.cost(usage).total));
@@ -276,7 +276,7 @@ fn line(text: &mut String, name: &str, tokens: &str, share: f64) {
     );
 }
 
-/// A bar of up to 40 cells, in eighths. Whatever is there at all shows.
+/// Draws a bar of up to 40 cells, in eighths of a cell. Any share above zero is visible.
 fn bar(share: f64) -> String {
     const CELLS: f64 = 40.0;
     const PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];

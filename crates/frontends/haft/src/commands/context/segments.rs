@@ -1,4 +1,4 @@
-//! A request as a list of segments, whether it was sent or only would be.
+//! Views of requests as lists of segments, for requests that were sent and for the next one.
 
 use haft_store::LoggedRequest;
 use haft_types::{Api, Layer, Message, Request, ToolSpec};
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::text::{opening, whole_text};
 
-/// A request to be shown.
+/// A request to be printed.
 pub(super) struct RequestView<'a> {
-    /// Its number, unless it was not sent.
+    /// The request's number, or `None` if it was not sent.
     pub(super) number: Option<u64>,
     pub(super) model: String,
     pub(super) api: Api,
@@ -17,7 +17,7 @@ pub(super) struct RequestView<'a> {
     pub(super) tools: &'a [ToolSpec],
 }
 
-/// A segment to be shown.
+/// A segment to be printed.
 pub(super) struct SegmentView<'a> {
     pub(super) layer: Layer,
     pub(super) owner: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct SegmentView<'a> {
     pub(super) boundary: bool,
 }
 
-/// How much of a message is given.
+/// The part of a message's text to include.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextExtent {
     First,
@@ -34,7 +34,7 @@ pub(super) enum TextExtent {
 }
 
 impl<'a> RequestView<'a> {
-    /// A request that was sent.
+    /// Creates the view of a request that was sent.
     pub(super) fn logged(logged: &'a LoggedRequest) -> Self {
         let segment = |segment: &'a haft_store::LoggedSegment| SegmentView {
             layer: segment.layer,
@@ -53,7 +53,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// A request that would be sent.
+    /// Creates the view of the request that would be sent next.
     pub(super) fn next(request: &'a Request, model: String, api: Api) -> Self {
         let segment = |segment: &'a haft_types::Segment| SegmentView {
             layer: segment.layer,
@@ -72,7 +72,8 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// What stands in front of everything else: the tools, and the few tokens each API adds.
+    /// Returns the tokens in front of the segments: the tools, and the few tokens that each API
+    /// adds.
     pub(super) fn tool_tokens(&self) -> u64 {
         self.tokens.saturating_sub(
             self.segments
@@ -82,7 +83,7 @@ impl<'a> RequestView<'a> {
         )
     }
 
-    /// What it is called in headings.
+    /// Returns the request's name in headings.
     pub(super) fn title(&self) -> String {
         match self.number {
             Some(number) => text!("context-request-number", number),
@@ -92,7 +93,6 @@ impl<'a> RequestView<'a> {
 }
 
 impl SegmentView<'_> {
-    /// For programs.
     pub(super) fn json(&self, extent: TextExtent) -> Value {
         let mut value = json!({
             "layer": self.layer,

@@ -1,4 +1,4 @@
-//! `haft context show`: a request by segment.
+//! `haft context show`: prints a request segment by segment.
 
 use std::fmt::Write as _;
 
@@ -100,7 +100,7 @@ fn print(
     output::print(&text)
 }
 
-/// `|` marks where the provider's cache can find the prefix again.
+/// Marks the segments up to which the provider's cache can find the prefix again.
 const BOUNDARY: &str = "|";
 
 fn table(shown: &RequestView<'_>) -> String {

@@ -1,12 +1,13 @@
-//! `haft context test`: what a project states of its context, checked without a model.
+//! `haft context test`: checks a project's statements about its context without a model.
 //!
 //! ```text
-//! .haft/context-tests/*.toml ─► checks ─► the request that would be sent next, or a replay ─► one line a check, exit code
+//! .haft/context-tests/*.toml ─► checks ─► the request that would be sent next, or a replay ─► one line per check, exit code
 //! ```
 //!
-//! Nothing of the project is run and nothing of it is written, so its own files are read as if it
-//! were trusted: a fresh clone can be checked. The model is an imaginary one with a large window,
-//! so that the outcome depends on the project and on the policy, not on who runs the test.
+//! The checks run nothing of the project and write nothing to it, so its own files are read as if
+//! it were trusted: a fresh clone can be checked. The model is an imaginary one with a large
+//! window, so that the outcome depends on the project and on the policy, not on the user's
+//! configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,7 @@ use crate::commands::{configuration, run};
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-/// Where a project keeps them.
+/// The project's folder of check files.
 const FOLDER: &str = ".haft/context-tests";
 const PROVIDER: &str = "context-test";
 const MODEL: &str = "context-test/model";
@@ -45,7 +46,7 @@ struct ContextTestFile {
     replay: Vec<ReplayCheck>,
 }
 
-/// For this file touched, a document is part of the next request, or is not.
+/// Checks that a document is part of the next request after a file is touched, or that it is not.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleCheck {
@@ -54,7 +55,7 @@ struct RuleCheck {
     not_sends: Option<String>,
 }
 
-/// System text, tools and documents together stay within so many tokens.
+/// Checks that system text, tools and documents together stay within a number of tokens.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PrefixCheck {
@@ -63,7 +64,8 @@ struct PrefixCheck {
     protocol: ToolProtocol,
 }
 
-/// A recorded conversation breaks the cached prefix so often at most, and for these causes only.
+/// Checks that a recorded conversation breaks the cached prefix at most `breaks` times, and only
+/// for these causes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReplayCheck {
@@ -72,14 +74,14 @@ struct ReplayCheck {
     causes: Option<Vec<Cause>>,
 }
 
-/// What became of a check.
+/// The outcome of a check.
 #[derive(Debug, Serialize)]
 struct CheckOutcome {
     file: String,
-    /// What is stated.
+    /// The statement that was checked.
     check: String,
     holds: bool,
-    /// What was found.
+    /// The actual state.
     found: String,
 }
 
@@ -138,7 +140,7 @@ fn as_text(outcomes: &[CheckOutcome]) -> String {
     outcomes.iter().map(line).collect::<Vec<_>>().concat()
 }
 
-/// The files of checks, by name.
+/// Reads the files of checks, sorted by name.
 fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
     let folder = root.join(FOLDER);
     let entries = std::fs::read_dir(&folder).map_err(|error| {
@@ -181,7 +183,7 @@ fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
     Ok(files)
 }
 
-/// What checks are held against.
+/// The project and the settings that checks use.
 struct ContextTestBench {
     places: Places,
     config: Config,
@@ -202,7 +204,7 @@ impl ContextTestBench {
             return wrong(&text!("context-test-blanks", touched = check.touched));
         }
         let touched = check.touched.trim_start_matches("./");
-        // A word with a slash is taken as a path, whatever its name.
+        // A word with a slash counts as a path, whatever its name.
         let assembly = self
             .next_request(ToolProtocol::Native, &format!("Look at ./{touched}"))
             .await?;
@@ -288,7 +290,7 @@ impl ContextTestBench {
         ))
     }
 
-    /// The first request of a conversation that begins with these words.
+    /// Builds the first request of a conversation that begins with the prompt `words`.
     async fn next_request(&self, protocol: ToolProtocol, words: &str) -> anyhow::Result<Assembly> {
         let mut config = self.config.clone();
         config.providers.insert(

@@ -1,5 +1,4 @@
-//! Numbers and texts as people read them. Texts leave here without secrets: of what was sent, keys
-//! are only named.
+//! Formats messages and numbers for people. Secrets in texts are masked.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -9,14 +8,14 @@ use haft_types::Message;
 
 use crate::commands::conversations::part_as_text;
 
-/// The text without secrets: keys of known shapes, and what the environment holds.
+/// Masks secrets: keys of known shapes, and the secret values of the environment.
 pub(super) fn masked(text: &str) -> Cow<'_, str> {
     static MASKER: LazyLock<Masker> =
         LazyLock::new(|| Masker::knowing(crate::wiring::environment().secret_values()));
     MASKER.mask(text)
 }
 
-/// The beginning of a message, on one line. How many fit is the table's business.
+/// Returns the beginning of a message on one line, up to 200 characters. Tables shorten it further.
 pub(super) fn opening(message: &Message) -> String {
     const ENOUGH: usize = 200;
     let text = message
@@ -30,7 +29,7 @@ pub(super) fn opening(message: &Message) -> String {
     words.join(" ").chars().take(ENOUGH).collect()
 }
 
-/// A message whole, as text.
+/// Returns the full text of a message.
 pub(super) fn whole_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -45,7 +44,7 @@ pub(super) fn whole_text(message: &Message) -> String {
     }
 }
 
-/// What is counted in sentences about a context.
+/// The things that sentences about a context count.
 #[derive(Clone, Copy)]
 pub(super) enum Countable {
     Break,
@@ -56,7 +55,7 @@ pub(super) enum Countable {
     Tool,
 }
 
-/// `n things`, or `1 thing`.
+/// Formats `n things`, or `1 thing`.
 pub(super) fn count(number: usize, thing: Countable) -> String {
     let number = grouped(number as u64);
     match thing {
@@ -69,7 +68,7 @@ pub(super) fn count(number: usize, thing: Countable) -> String {
     }
 }
 
-/// What something costs, behind other text; nothing where nobody knows.
+/// Formats a cost to append to other text, or returns an empty string if it is unknown.
 pub(super) fn and_cost(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         format!("{}{}", text!("output-comma"), money(usd))

@@ -1,8 +1,8 @@
-//! `haft context why`: every break of the cached prefix, its cause and its price.
+//! `haft context why`: lists every break of the cached prefix with its cause and price.
 //!
-//! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed
-//! first; without one the segments show it. A cause that the conversation itself contradicts is
-//! none, and a break without a cause is a bug.
+//! Breaks are found by comparing the requests that were sent. A cause that was noted when a request
+//! was sent takes precedence; otherwise it is inferred from the segments. A cause that contradicts
+//! the conversation is dropped, and a break without a cause is a bug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -21,19 +21,19 @@ use super::text::{Countable, count};
 use crate::commands::context::WhyArgs;
 use crate::output::{self, TextTable};
 
-/// One break.
+/// A break of the cached prefix.
 pub(super) struct PrefixBreakReport {
     pub(super) request: u64,
-    /// How many segments before it stayed.
+    /// The number of unchanged segments before the break.
     kept: usize,
-    /// Why, unless nothing explains it.
+    /// The cause, or `None` if nothing explains the break.
     pub(super) cause: Option<Cause>,
     found: Break,
 }
 
 #[cfg(feature = "serve")]
 impl PrefixBreakReport {
-    /// What is sent again because of it: tokens, and what they cost more.
+    /// Returns the tokens that the break makes the request send again, and their extra cost.
     pub(super) fn price(&self) -> (u64, Option<f64>) {
         (self.found.tokens, self.found.cost)
     }
@@ -53,7 +53,7 @@ pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
     output::print(&as_text(&log, &breaks))
 }
 
-/// Every break of a log. `messages` are those the conversation holds now.
+/// Finds every break of a log. `messages` are those the conversation holds now.
 pub(super) fn breaks(
     outlines: &[RequestOutline],
     models: &[ModelSpec],
@@ -65,7 +65,8 @@ pub(super) fn breaks(
         let [last, now] = pair else { return None };
         let (last, _) = sent_of(last);
         let (sent, tools) = sent_of(now);
-        // A change of policy or edits is not in the log: it is believed only when it was noted.
+        // The log contains neither policies nor edits, so a change of them counts only if it was
+        // noted.
         let prefix = compare_logged(&last, &sent, model, tools);
         let found = prefix.broken?;
         let noted = now.summary.cause.as_deref().and_then(named);
@@ -81,12 +82,12 @@ pub(super) fn breaks(
     pairs.filter_map(broken).collect()
 }
 
-/// Whether what is stored agrees with a cause that was only read off the segments.
+/// True if the stored messages agree with a cause that was inferred from the segments.
 fn is_plausible(cause: Cause, found: &Break, stored: &HashSet<MessageId>) -> bool {
     match cause {
-        // Messages taken back are gone from the conversation.
+        // Rewound messages are no longer part of the conversation.
         Cause::Rewound => !stored.contains(&found.first.message),
-        // Stored messages are never changed in place, so nobody edited this one.
+        // Stored messages are never changed in place, so the message was not edited.
         Cause::MessageEdited => false,
         Cause::ModelSwitched
         | Cause::ToolsChanged
@@ -113,7 +114,7 @@ fn named(name: &str) -> Option<Cause> {
 
 fn total(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
     let tokens = breaks.iter().map(|one| one.found.tokens).sum();
-    // Without a price for each there is no honest sum.
+    // The total cost is unknown unless every break has a price.
     (tokens, breaks.iter().map(|one| one.found.cost).sum())
 }
 

@@ -1,4 +1,4 @@
-//! `haft conversations backup`: copies of the database.
+//! `haft conversations backup`: creates, lists and restores copies of the database.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -99,7 +99,8 @@ pub(super) async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every conversation that is named, or an error before anything is done to one of them.
+/// Finds all named conversations. Any unknown name is an error, so that the caller changes either
+/// all of them or none.
 async fn all(
     store: &dyn Store,
     names: &[String],
@@ -135,7 +136,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<()> {
     )
 }
 
-/// The message a person means: by its id or the beginning of it.
+/// Finds the id of the message whose id is or begins with `text`.
 pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
     let wanted = text.to_ascii_lowercase();
     let mut fitting = messages

@@ -1,4 +1,4 @@
-//! `haft conversations show --cost`: what each request cost, by class of token.
+//! `haft conversations show --cost`: prints the cost of each request by class of token.
 
 use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use super::{named_or_current, open};
 use crate::commands::conversations::ShowConversationArgs;
 use crate::output::{self, TextTable};
 
-/// A request, by what its reply says of it.
+/// A request, described by the metadata of its reply.
 struct PricedRequest<'a> {
     message: &'a Message,
     made: &'a LlmMetadata,
 }
 
 impl PricedRequest<'_> {
-    /// Its cost, where the model had a price.
+    /// Returns the request's cost, or `None` if the model had no price.
     fn cost(&self) -> Option<Cost> {
         let made = self.made;
         let input = made.input_cost?;
@@ -33,7 +33,7 @@ impl PricedRequest<'_> {
     }
 }
 
-/// All of them together. The cost counts what had a price; the rest is a number of requests.
+/// Totals over all requests. The cost covers only the priced ones; `unpriced` counts the others.
 #[derive(Default)]
 struct CostTotal {
     usage: Usage,

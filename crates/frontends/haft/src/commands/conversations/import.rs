@@ -1,4 +1,4 @@
-//! `haft conversations import`.
+//! `haft conversations import`: imports exports of haft and files of other agents.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,10 +19,10 @@ use crate::exit::{ProcessExit, in_one_line, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
 
-/// What a file of conversations may hold. They are read whole.
+/// The size limit of an imported file. Files are read into memory as a whole.
 const LARGEST_FILE: u64 = 1 << 30;
 
-/// What became of one conversation.
+/// The result for one conversation.
 struct ImportRow {
     id: ConversationId,
     name: String,
@@ -47,8 +47,7 @@ impl ImportOutcome {
     }
 }
 
-/// Everything there was to read, and what went wrong with it: one bad file does not stop the
-/// others.
+/// The results of an import. A bad file does not stop the import of the others.
 #[derive(Default)]
 struct ImportReport {
     lines: Vec<ImportRow>,
@@ -87,7 +86,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Returns the folders that sessions of other agents are below.
+/// Returns the folders below which other agents keep their sessions.
 pub(crate) fn session_roots() -> SessionRoots {
     SessionRoots {
         home: wiring::environment().absolute_home(),
@@ -95,7 +94,8 @@ pub(crate) fn session_roots() -> SessionRoots {
     }
 }
 
-/// The files of a path: itself, or what a folder of conversations holds.
+/// Lists the files to import from a path: the path itself, the JSON files of a folder, or the
+/// session files of the agent it names.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
         && let Some(files) = session_files(&session_roots(), path)
@@ -141,7 +141,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Where imported conversations go.
+/// The namespaces into which conversations are imported.
 struct ImportNamespaces<'a> {
     default: &'a str,
     known: BTreeMap<ConversationId, String>,
@@ -153,8 +153,8 @@ impl ImportNamespaces<'_> {
     }
 }
 
-/// The namespaces of the conversations in a folder, where it says them and the command line does
-/// not.
+/// Reads the namespaces of the conversations in a folder. The result is empty if the folder has no
+/// file of namespaces or the command line names the namespace.
 fn namespaces(path: &Path, args: &ImportArgs) -> anyhow::Result<BTreeMap<ConversationId, String>> {
     let file = path.join(NAMESPACES);
     if args.place.namespace.is_some() || !file.is_file() {
@@ -219,7 +219,7 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
         bytes = bounded(std::io::stdin().lock())?;
     } else {
         let opened = std::fs::File::open(file)?;
-        // Said before a gigabyte of it is in memory.
+        // The size is checked before a gigabyte is in memory.
         if opened.metadata()?.len() > LARGEST_FILE && !is_database(file) {
             return Err(too_large());
         }
@@ -227,7 +227,7 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
             Some(text) => text.into_bytes(),
             None => bounded(opened)?,
         };
-        // A conversation without times is as old as its file.
+        // Conversations without times get the modification time of the file.
         let modified = std::fs::metadata(file)
             .and_then(|metadata| metadata.modified())
             .ok();
@@ -243,7 +243,7 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
     )?)
 }
 
-/// Everything there is to read, whatever the file says of its size.
+/// Reads to the end, whatever size the file reports, and fails at more than [`MAX_FILE_BYTES`].
 fn bounded(from: impl Read) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
@@ -258,7 +258,8 @@ fn too_large() -> anyhow::Error {
     usage_error(format!("it is larger than {} MiB", LARGEST_FILE >> 20))
 }
 
-/// Makes those conversations current that the file says are, where they exist.
+/// Sets the current conversations that the file names. For those that don't exist, prints a
+/// message.
 async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     let current: BTreeMap<String, Value> =
         serde_json::from_slice(&bounded(std::fs::File::open(path)?)?)?;

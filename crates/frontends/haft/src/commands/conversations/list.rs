@@ -57,7 +57,7 @@ fn as_table(rows: &[ConversationRow], of_several_projects: bool) -> String {
     table.to_string()
 }
 
-/// A conversation as a list shows it.
+/// Converts a conversation to a row of a list.
 pub(super) fn listed(conversation: Conversation) -> ConversationRow {
     let Conversation {
         id,

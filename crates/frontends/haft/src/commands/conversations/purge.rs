@@ -1,7 +1,7 @@
-//! `haft conversations purge`: conversations are taken out of every file of haft's for good.
+//! `haft conversations purge`: removes conversations from every file of haft for good.
 //!
-//! The store is `haft_rescue`'s; what lies beside it is removed here: jobs, kept outputs, workflow
-//! runs, what was typed, the log.
+//! `haft_rescue` purges the store; this module removes the files beside it: jobs, kept outputs,
+//! workflow runs, worktrees, the journal, the input history, and lines of the log.
 
 use std::fs;
 use std::io::BufRead;
@@ -19,17 +19,16 @@ use crate::cli::options::at_a_terminal;
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
-/// What is said in the conversations, to find what else holds it.
+/// Data of the purged conversations, for finding their traces in other files.
 #[derive(Default)]
 struct PurgeTraces {
     ids: Vec<ConversationId>,
-    /// The namespaces they are in.
     namespaces: Vec<String>,
-    /// What their users said.
+    /// The texts of the user messages.
     prompts: Vec<String>,
-    /// Everything as text.
+    /// All messages as JSON text.
     whole: String,
-    /// When they were at work.
+    /// The time from creation to last update, for each conversation.
     lives: Vec<(Timestamp, Timestamp)>,
 }
 
@@ -63,7 +62,7 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     let PurgeFamily { sub_agents, forks } = family;
     ids.extend(sub_agents.into_iter().chain(forks));
     let traces = traces(store.as_ref(), ids).await?;
-    // Closed with its backup thread: nothing makes another copy meanwhile.
+    // Closes the store with its backup thread, so that no backup is made during the purge.
     drop(store);
     let backups = haft_rescue::purge(&patient, &traces.ids)?;
     remove_beside(&places, &traces)?;
@@ -77,7 +76,7 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     ))
 }
 
-/// The conversation that is meant, in the trash or not.
+/// Finds a conversation, first in the trash, then outside it.
 async fn find_anywhere(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
     match store.find(text, ConversationScope::Trash).await? {
         ConversationMatch::One(conversation) => Ok(*conversation),
@@ -85,7 +84,8 @@ async fn find_anywhere(store: &dyn Store, text: &str) -> anyhow::Result<Conversa
     }
 }
 
-/// Asks twice: whether, and for the id of the first.
+/// Asks for confirmation twice: with yes or no, then with the beginning of the first conversation's
+/// id.
 fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow::Result<()> {
     if args.force {
         return Ok(());
@@ -131,14 +131,14 @@ async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<P
         ..PurgeTraces::default()
     };
     for id in &traces.ids {
-        // What is in the trash cannot be read.
+        // Conversations in the trash cannot be read.
         if matches!(
             store.find(id.as_str(), ConversationScope::Trash).await?,
             ConversationMatch::One(_)
         ) {
             store.restore(id).await?;
         }
-        // A conversation that somebody writes to is not purged meanwhile.
+        // Fails after the lock timeout if another process is writing to the conversation.
         drop(store.lock(id).await?);
         if let Some(one) = store.get(id).await? {
             traces.namespaces.push(one.namespace);
@@ -154,7 +154,7 @@ async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<P
     Ok(traces)
 }
 
-/// Removes what lies beside the store.
+/// Removes what belongs to the conversations outside the store.
 fn remove_beside(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     for folder in [
         places.jobs(),
@@ -165,7 +165,7 @@ fn remove_beside(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     ] {
         remove_entries(&folder, traces)?;
     }
-    // The private folders of commands that have ended.
+    // The private temporary folders of commands that have ended.
     if let Err(error) = fs::remove_dir_all(places.private_tmp())
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -180,7 +180,8 @@ fn remove_beside(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes the entries of a folder that the conversations name, or that name a conversation.
+/// Removes the entries of a folder whose names occur in the conversations, and those whose names or
+/// contents include the id of a conversation.
 fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry?.path();
@@ -200,7 +201,8 @@ fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a file, or any in this folder, holds one of the ids.
+/// True if a file, or any file below a folder, contains one of the ids. Symbolic links are not
+/// followed.
 fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
     if path.is_symlink() {
         return false;
@@ -222,13 +224,13 @@ fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
     })
 }
 
-/// Whether a line of what was typed was said in the conversations.
+/// True if a line of the input history was sent in one of the conversations, or cannot be parsed.
 fn is_typed(line: &str, traces: &PurgeTraces) -> bool {
     let Ok(typed) = serde_json::from_str::<String>(line) else {
         return true;
     };
     let typed = typed.trim();
-    // Of a slash command its arguments are said, of a shell command itself.
+    // A prompt contains the arguments of a slash command, but the whole of a shell command.
     let said = match typed.strip_prefix('/') {
         Some(command) => command
             .split_once(char::is_whitespace)
@@ -242,10 +244,10 @@ fn is_typed(line: &str, traces: &PurgeTraces) -> bool {
             .any(|prompt| prompt.contains(said.trim()))
 }
 
-/// Whether a line of the log may be of the conversations: it names one, or was written while one
-/// was at work.
+/// True if a log line may belong to the conversations: it contains an id, was written while one of
+/// them was active, or has no time.
 fn is_logged(line: &str, traces: &PurgeTraces) -> bool {
-    // What is logged when a session ends comes after the last message.
+    // Lines about the end of a session are logged after the last message.
     const AFTERWARDS_SECONDS: i64 = 600;
     if traces.ids.iter().any(|id| line.contains(id.as_str())) {
         return true;
@@ -261,7 +263,7 @@ fn is_logged(line: &str, traces: &PurgeTraces) -> bool {
     })
 }
 
-/// Replaces a file of lines by those that stay.
+/// Rewrites a file of lines so that only those for which `stays` is true remain.
 fn rewrite(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     let Ok(text) = fs::read_to_string(file) else {
         return Ok(());

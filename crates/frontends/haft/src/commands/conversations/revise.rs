@@ -1,5 +1,4 @@
-//! `haft conversations revise`: a message as it is to be from now on. What it was before stays in
-//! the store.
+//! `haft conversations revise`: changes a message from now on; the store keeps the earlier version.
 
 use std::io::Read;
 
@@ -62,9 +61,9 @@ pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
     ))
 }
 
-/// The content with this as its text: in the place of its first text, the other texts left out.
-/// Tool calls and results stay, since the messages around them belong to them; none when it is made
-/// of those alone.
+/// Returns the content with `text` in place of its first text part and without its other text
+/// parts, or `None` if it has no text part. Tool calls and results stay, because neighboring
+/// messages refer to them.
 fn with_text(content: &[Part], text: &str) -> Option<Vec<Part>> {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     let first = content.iter().position(is_text)?;

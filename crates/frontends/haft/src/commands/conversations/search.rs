@@ -1,4 +1,4 @@
-//! `haft conversations search`.
+//! `haft conversations search`: searches the messages and names of conversations.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -40,7 +40,7 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
     output::print_exact(&as_text(&hits))
 }
 
-/// Two lines a hit: where, and what stands there.
+/// Formats each hit as two lines: its place and its snippet.
 fn as_text(hits: &[SearchHit]) -> String {
     let mut text = String::new();
     for hit in hits {
@@ -63,11 +63,12 @@ fn as_text(hits: &[SearchHit]) -> String {
     text
 }
 
-/// The snippet with every hit in bold; without marks where stdout is not a terminal that can show
-/// bold.
+/// Returns the snippet with every hit in bold, or as plain text if stdout is not a terminal that
+/// can show bold.
 fn marked(snippet: &Snippet) -> String {
-    // Made harmless first; the marks are ours. A snippet holds no control characters, so its
-    // characters keep their places.
+    // Sanitized before the escape sequences for bold are added. Highlights are positions, so they
+    // are dropped in case sanitizing changed the number of characters; snippets contain no control
+    // characters, so it should not.
     let text = haft_text::sanitise(&snippet.text).into_owned();
     let kept = text.chars().count() == snippet.text.chars().count();
     let snippet = Snippet {

@@ -1,4 +1,4 @@
-//! `haft conversations show`: the newest messages, and what lies before them on demand.
+//! `haft conversations show`: prints the newest messages of a conversation, or all of them.
 
 use std::fmt::Write as _;
 
@@ -45,7 +45,7 @@ fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
     haft_text::sanitise(&text).into_owned()
 }
 
-/// A part as people read it.
+/// Formats a part of a message for people.
 pub(crate) fn part_as_text(part: &Part) -> String {
     match part {
         Part::Text { text, .. } => text.clone(),

@@ -1,4 +1,4 @@
-//! `haft conversations stats`: what is stored.
+//! `haft conversations stats`: counts the contents of the store.
 
 use haft_store::Totals;
 use serde_json::json;

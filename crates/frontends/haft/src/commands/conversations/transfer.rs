@@ -20,9 +20,9 @@ use crate::commands::conversations::ExportArgs;
 use crate::exit::usage_error;
 use crate::output;
 
-/// Which conversation is current in each namespace.
+/// The file that maps each namespace to its current conversation.
 pub(super) const CURRENT: &str = "current_conversations.json";
-/// Which namespace each conversation belongs to.
+/// The file that maps each conversation to its namespace.
 pub(super) const NAMESPACES: &str = "namespaces.json";
 
 pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
@@ -33,7 +33,7 @@ pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
             let conversation = find(store.as_ref(), id).await?;
             print_document(store.as_ref(), &conversation).await
         }
-        // The command line does not let this through.
+        // The command line parser rejects this case.
         (None, None) => Err(usage_error(text!("conversations-export-which"))),
     }
 }
@@ -79,22 +79,22 @@ async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
     ))
 }
 
-/// A folder that conversations are written to.
+/// A folder for exported conversations.
 pub(crate) struct ExportFolder(PathBuf);
 
 impl ExportFolder {
-    /// Creates the folder, for its owner only, unless it exists.
+    /// Creates the folder, readable only for its owner, unless it exists.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         haft_files::create_folder(path).map_err(|error| failed(path, &error))?;
         Ok(Self(path.to_owned()))
     }
 
-    /// Writes a conversation as a file of its own.
+    /// Writes a conversation to a file of its own.
     pub(crate) fn write(&self, document: &ConversationDocument) -> anyhow::Result<()> {
         self.write_json(&file_name(&document.id), document)
     }
 
-    /// Writes which namespace each conversation belongs to.
+    /// Writes the file that maps each conversation to its namespace.
     pub(crate) fn write_namespaces(
         &self,
         namespaces: &BTreeMap<ConversationId, String>,
@@ -106,7 +106,7 @@ impl ExportFolder {
         let path = self.0.join(name);
         let text =
             haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
-        // Conversations are for their owner only.
+        // `replace` makes the file readable only for its owner.
         haft_files::replace(&path, text.as_bytes(), Durability::Process)
             .map_err(|error| failed(&path, &error))
     }
@@ -120,10 +120,9 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     ))
 }
 
-/// The file of a conversation.
+/// Returns the name of a conversation's file, which is never that of the two other files.
 fn file_name(id: &ConversationId) -> String {
     let name = format!("{}.json", id.file_name());
-    // Two names are taken.
     if name == CURRENT || name == NAMESPACES {
         format!("%{name}")
     } else {

@@ -1,5 +1,5 @@
-//! `haft models add`: writes a model, and its provider if that is new, into config.toml, which
-//! keeps its comments and order.
+//! `haft models add`: writes a model, and its provider if that is new, to config.toml and keeps the
+//! file's comments and order.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// The text of the file with the model in it. Everything else stays as it is.
+/// Returns the text of the file with the model added and everything else unchanged.
 fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
     let mut document = config_file::checked(file, before)?;
     let named = args
@@ -47,13 +47,15 @@ fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Strin
     }
     let after = document.to_string();
     let table = wiring::check_config(file, &after)?;
-    // The catalogue knows more than types do: an unknown provider, a life the cache does not have.
+    // Building the catalogue finds errors that the types do not: an unknown provider, or a cache
+    // TTL that the provider does not offer.
     let config = wiring::lower_config(table)?;
     super::catalogue(&config)?;
     Ok(after)
 }
 
-/// Declares the provider, unless it is declared or built in; then nothing may be said of it here.
+/// Declares the provider if it is new. Returns an error if it is declared or built in and the
+/// arguments contain settings for it.
 fn add_provider(
     document: &mut DocumentMut,
     file: &Path,
@@ -127,7 +129,7 @@ fn model_table(args: &AddArgs) -> Table {
     table
 }
 
-/// A section of named tables, made if it is not there.
+/// Returns the named table of tables, and creates it if it is missing.
 fn section<'a>(
     document: &'a mut DocumentMut,
     name: &str,

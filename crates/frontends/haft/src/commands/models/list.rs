@@ -1,4 +1,4 @@
-//! `haft models list`.
+//! `haft models list`: lists the usable models, or all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,7 +15,6 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, TextTable};
 use crate::wiring;
 
-/// A model of the list.
 struct ModelRow {
     declared: Declared,
     main: bool,
@@ -53,7 +52,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// What is built in, by what it takes to use it.
+/// Lists the built-in models and the environment variable of the key that each provider needs.
 fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
     let mut table = TextTable::new(&[text!("table-set"), text!("table-models")]);
     let mut by_provider: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
@@ -92,16 +91,15 @@ fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
     Ok(table)
 }
 
-/// Which models are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelFilter {
-    /// Those that were declared, and those built in whose key is there.
+    /// Declared models, and built-in models with a key.
     Usable,
-    /// What is built in as well.
+    /// All models, also those without a key.
     All,
 }
 
-/// The models that can be asked here.
+/// Returns the declared models and the built-in ones with a key.
 pub(crate) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
     Ok(rows(config, ModelFilter::Usable)?
         .into_iter()
@@ -109,8 +107,8 @@ pub(crate) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
         .collect())
 }
 
-/// What was declared and the main model in any case; what is built in where there is a key, or all
-/// of it.
+/// Collects the models to list. Declared models and the main model are always included; built-in
+/// models only if their key is set or `wanted` is [`ModelFilter::All`].
 fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let catalogue = super::catalogue(config)?;
     let main =
@@ -190,7 +188,8 @@ fn as_table(rows: &[ModelRow]) -> String {
     table.to_string()
 }
 
-/// Input, input from the cache, output; those in another currency than USD with its sign.
+/// Returns the prices of input, cached input and output. Prices in currencies other than USD
+/// contain the currency's sign.
 fn prices(model: &Declared) -> [String; 3] {
     let Some((currency, price)) = &model.listed else {
         return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned);
@@ -208,7 +207,7 @@ fn prices(model: &Declared) -> [String; 3] {
     [amount(price.input), cached, amount(price.output)]
 }
 
-/// `docs/models.md`.
+/// Renders `docs/models.md`.
 fn as_page() -> anyhow::Result<String> {
     let catalogue = Catalogue::with_built_in([].into(), [].into())
         .map_err(|error| usage_error(error.to_string()))?;

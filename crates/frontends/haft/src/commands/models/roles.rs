@@ -1,4 +1,4 @@
-//! `haft models roles`.
+//! `haft models roles`: lists the roles and the models that fill them.
 
 use haft_agent::config::ModelRole;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::output::{self, TextTable};
 pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let config = &loaded.config;
-    // A name that leads to no model is reported here, not when the role is first needed.
+    // Reports unknown model names here, not when a role is first used.
     for role in ModelRole::ALL {
         for name in config.models_of(role) {
             crate::wiring::declared(config, &name)?;
@@ -56,7 +56,7 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// What a role is asked for; of one that nothing asks, that.
+/// Describes the tasks for which a role's model is used, or notes that there are none.
 fn use_of(role: ModelRole) -> &'static str {
     match role {
         ModelRole::Main => text!("models-use-main"),

@@ -1,4 +1,4 @@
-//! `haft models show`: every value, with its origin.
+//! `haft models show`: prints every setting of a model with its origin.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use crate::commands::models::ShowModelArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-/// A value and where it comes from.
+/// One setting of a model or of its provider.
 pub(crate) struct ModelSetting {
-    /// As in the configuration: `models."provider/model".context_window`.
+    /// The key as in the configuration: `models."provider/model".context_window`.
     pub(crate) key: String,
     pub(crate) value: toml::Value,
     pub(crate) origin: String,
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// The model and its provider as the configuration would write them.
+/// Returns the settings of a model and its provider under their configuration keys.
 pub(crate) fn model_settings(
     declared: &Declared,
     loaded: &LoadedConfig,

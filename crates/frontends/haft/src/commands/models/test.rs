@@ -1,4 +1,4 @@
-//! `haft models test`: whether a model answers, how fast, and what it reports.
+//! `haft models test`: tests whether a model answers, how fast, and which token counts it reports.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::commands::models::ModelTestArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-/// Enough for a word, and for a model that reasons first.
+/// Enough for one word, and for a model that reasons first.
 const MOST_OUTPUT: u32 = 1_024;
-/// How long the whole test may take: somebody waits for it.
+/// The limit for the whole test; the user waits for it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What came of the test.
+/// The result of a test.
 struct ModelTest {
     spec: ModelSpec,
     url: String,
-    /// How many models the provider lists, and whether this one is among them; or why there is no
-    /// list.
+    /// The number of models the provider lists and whether this model is among them, or the error
+    /// of the listing.
     listed: Result<(usize, bool), String>,
     replies: Vec<Reply>,
     failure: Option<ModelError>,
@@ -42,7 +42,7 @@ pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
     let key = wiring::key_of(&declared)?;
     let spec = declared.spec.clone();
     let url = declared.provider.base_url.clone();
-    // Whoever tests wants to know about the first failure.
+    // A test reports the first failure instead of retrying.
     let retry = RetryConfig {
         attempts: 0,
         ..loaded.config.retry.clone()
@@ -57,13 +57,13 @@ pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
     }
     Ok(match &outcome.failure {
         None => ProcessExit::Completed,
-        // A provider that answers is the right one, whatever it says.
+        // A provider that answers is configured correctly, even if it refuses the request.
         Some(failure) if failure.never_valid() && !failure.is_refusal() => ProcessExit::Usage,
         Some(_) => ProcessExit::Failed,
     })
 }
 
-/// Whether the model answers.
+/// Sends a tiny request and discards the reply.
 pub(super) async fn asked(mut client: Client, spec: &ModelSpec) -> Result<(), ModelError> {
     client
         .stream(&tiny(spec, 0), &cancelled_in_time(), &mut |_| {})
@@ -71,7 +71,7 @@ pub(super) async fn asked(mut client: Client, spec: &ModelSpec) -> Result<(), Mo
         .map(drop)
 }
 
-/// Cancelled when somebody has waited long enough.
+/// Returns a token that is canceled after [`TEST_TIMEOUT`].
 fn cancelled_in_time() -> CancellationToken {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -117,7 +117,7 @@ async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -
     outcome
 }
 
-/// Some lists put a folder before the name.
+/// Compares a listed name with a model's name; some providers list names with a folder in front.
 fn is_named(listed: &str, name: &str) -> bool {
     listed == name
         || listed
@@ -125,7 +125,8 @@ fn is_named(listed: &str, name: &str) -> bool {
             .is_some_and(|before| before.ends_with('/'))
 }
 
-/// A request for one word, after about so many tokens of text that nobody else has sent.
+/// Builds a request for one word. The instructions are filled up to about `padding` tokens and
+/// begin with a random id, so that they are not in the provider's cache yet.
 fn tiny(spec: &ModelSpec, padding: u32) -> Request {
     let ids = RandomIds;
     let mut instructions = "Answer with the word OK and nothing else.".to_owned();

@@ -1,4 +1,4 @@
-//! Asks a model, or for a list of models, before anything of it is configured.
+//! Queries a model or a provider's model list before either is written to the configuration.
 
 use haft_agent::config::Config;
 use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
@@ -8,11 +8,12 @@ use super::{catalogue, money, test};
 use crate::exit::usage_error;
 use crate::wiring;
 
-/// Asks with this configuration, once.
+/// A client for requests with a configuration that may not be saved yet. Failed requests are not
+/// retried.
 pub(crate) struct ModelTrial<'a>(pub(crate) &'a Config);
 
 impl ModelTrial<'_> {
-    /// The provider's declaration, its own or the built-in one.
+    /// Returns the provider's declaration from the configuration, or else the built-in one.
     pub(crate) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
         let catalogue = catalogue(self.0)?;
         let found = catalogue
@@ -22,7 +23,7 @@ impl ModelTrial<'_> {
         found.ok_or_else(|| usage_error(text!("models-unknown-provider", name)))
     }
 
-    /// Whether the model says anything.
+    /// Sends the model a tiny request. The inner result is an error if the request fails.
     pub(crate) fn answers(
         &self,
         model: &str,
@@ -33,18 +34,18 @@ impl ModelTrial<'_> {
         Ok(wiring::runtime()?.block_on(test::asked(client, &spec)))
     }
 
-    /// The models the provider lists.
+    /// Requests the provider's list of models. The inner result is an error if the request fails.
     pub(crate) fn listed(
         &self,
         provider: &str,
         key: Option<Secret>,
     ) -> anyhow::Result<Result<Vec<String>, ModelError>> {
-        // A list is not of one model; the client is.
+        // A client needs a model, but listing does not use it.
         let client = self.client(&format!("{provider}/any"), key)?;
         Ok(wiring::runtime()?.block_on(client.list_models(&CancellationToken::new())))
     }
 
-    /// What a model costs, for people.
+    /// Formats the model's prices for input and output, or returns `None` if they are unknown.
     pub(crate) fn price(&self, model: &str) -> Option<String> {
         let (currency, price) = wiring::declared(self.0, model).ok()?.listed?;
         Some(text!(
@@ -55,7 +56,7 @@ impl ModelTrial<'_> {
     }
 
     fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
-        // Somebody waits, and can try again.
+        // The user waits for the result and can try again.
         let retry = RetryConfig {
             attempts: 0,
             ..self.0.retry.clone()

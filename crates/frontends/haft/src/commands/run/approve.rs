@@ -1,4 +1,4 @@
-//! Asks on the terminal: before a call runs, and for what servers want to know.
+//! Prompts on the terminal for approvals before tool calls run, and for the forms of MCP servers.
 
 mod form;
 
@@ -15,14 +15,14 @@ use haft_types::{Decision, Filled, Form};
 use crate::commands::permissions;
 use crate::exit::usage_error;
 
-/// The terminal haft was started from, wherever its input and output go.
+/// Prompts on the controlling terminal, even if standard input and output are redirected.
 pub(crate) struct TerminalApprover {
     terminal: Arc<File>,
     config_file: PathBuf,
 }
 
 impl TerminalApprover {
-    /// Opens the terminal.
+    /// Opens the controlling terminal. Returns a usage error if the process has none.
     pub(crate) fn open(config_file: PathBuf) -> anyhow::Result<Self> {
         let terminal = OpenOptions::new()
             .read(true)
@@ -44,7 +44,7 @@ impl Approver for TerminalApprover {
         let rules_file = self.config_file.display().to_string();
         let asked =
             tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
-        // A terminal that went away cannot say yes.
+        // If the terminal is gone, the call is denied.
         asked
             .ok()
             .and_then(Result::ok)
@@ -64,7 +64,7 @@ impl Approver for TerminalApprover {
                 || haft_tui::discard_typed_ahead(&*terminal),
             )
         };
-        // A terminal that went away wants nothing any more.
+        // If the terminal is gone, the form is canceled.
         tokio::task::spawn_blocking(filling)
             .await
             .ok()
@@ -94,7 +94,7 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
                 reason: String::new(),
             });
         }
-        // Several lines at once were pasted: none of them answers.
+        // Several lines at once were pasted, so none of them is an answer.
         if haft_tui::has_more(terminal) {
             haft_tui::forget_typed_ahead(terminal);
             out.write_all(format!("{}\n", text!("run-several-lines")).as_bytes())?;
@@ -106,7 +106,7 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
     }
 }
 
-/// What is asked, with everything that would run or be written.
+/// Formats the question, including everything that would run or be written.
 pub(crate) fn question(approval: &Approval) -> String {
     let Approval {
         agent,
@@ -130,8 +130,8 @@ pub(crate) fn question(approval: &Approval) -> String {
             reason = haft_messages::error_text(reason)
         )
     );
-    // Shown first and split then: a carriage return before the end of a line is part of what would
-    // run.
+    // `reveal` runs before the split into lines: a carriage return before the end of a line is part
+    // of the command that would run.
     for line in reveal(subject).lines() {
         text.extend(["    ", line, "\n"]);
     }
@@ -149,7 +149,7 @@ pub(crate) fn question(approval: &Approval) -> String {
     reveal(&text).into_owned()
 }
 
-/// The keys, with the rules that "always" saves and the file they are saved in.
+/// Formats the list of keys, with the rules that "always" saves and the file that stores them.
 fn choices(approval: &Approval, rules_file: &str) -> String {
     let keys = match approval.remember.as_slice() {
         [] => text!("run-permission-keys").to_owned(),
@@ -162,7 +162,7 @@ fn choices(approval: &Approval, rules_file: &str) -> String {
     reveal(&format!("{keys} ")).into_owned()
 }
 
-/// What a line means; none if it must be asked again.
+/// Parses a line as an answer. Returns `None` if the question must be asked again.
 fn answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
     match (line, haft_messages::agreement(line)) {
         (_, Some(true)) => Some(ApprovalReply::Once),
@@ -171,7 +171,7 @@ fn answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
         }),
         ("a" | "A" | "always" | "始终", None) if approval.remember.is_empty() => None,
         ("a" | "A" | "always" | "始终", None) => Some(ApprovalReply::Always),
-        // Nobody says no by pressing one key too often.
+        // An empty line is no answer: pressing Enter once too often must not deny the call.
         ("", None) => None,
         (words, None) => Some(ApprovalReply::No {
             reason: words.to_owned(),

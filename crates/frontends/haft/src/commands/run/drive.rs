@@ -1,5 +1,5 @@
-//! `haft run --input-format stream-json`: several turns in one process, driven by lines of standard
-//! input.
+//! `haft run --input-format stream-json`: runs several turns in one process, driven by JSON lines
+//! on standard input.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Opens the session with everything its client has said so far.
+/// Opens the session with the settings that the client has sent so far.
 async fn open(
     args: &mut RunArgs,
     places: &Places,
@@ -100,7 +100,7 @@ async fn open(
     Ok((session, printer))
 }
 
-/// One turn after another until nothing more is said.
+/// Runs one turn per prompt until the input ends or `stop` is canceled.
 async fn turns(
     args: &RunArgs,
     session: &mut Session,
@@ -129,10 +129,10 @@ async fn turns(
     }
 }
 
-/// What the user has said that no turn holds yet.
+/// The prompts from standard input that no turn contains yet.
 struct DrivenInput<'a> {
     prompts: &'a mut UnboundedReceiver<UserPrompt>,
-    /// Prompts that were heard and wait for a turn of their own.
+    /// Received prompts that wait for a turn of their own.
     later: VecDeque<UserPrompt>,
 }
 
@@ -144,7 +144,8 @@ impl DrivenInput<'_> {
         }
     }
 
-    /// What can become part of the turn that runs: text, up to the first prompt with an image.
+    /// Removes and returns the prompts that can join the running turn: texts up to the first prompt
+    /// with an image.
     fn joining(&mut self) -> Vec<String> {
         self.later
             .extend(std::iter::from_fn(|| self.prompts.try_recv().ok()));
@@ -160,7 +161,8 @@ impl DrivenInput<'_> {
     }
 }
 
-/// Prints what happens in a turn, and hands it what the user writes meanwhile.
+/// The event sink of a turn. Prints the events and hands the turn prompts that arrive while it
+/// runs.
 struct DrivenTurn<'a> {
     printer: Printer,
     input: DrivenInput<'a>,
@@ -225,7 +227,7 @@ fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
     })
 }
 
-/// Takes what a client says of the run before its first prompt.
+/// Applies the settings that a client sent before its first prompt to the arguments.
 fn take_request(args: &mut RunArgs, request: &Value) {
     let text = |key: &str| match &request[key] {
         Value::String(text) => Some(text.clone()),
@@ -261,7 +263,7 @@ fn take_request(args: &mut RunArgs, request: &Value) {
     }
 }
 
-/// What the client brings: hooks, and MCP servers of its own.
+/// Returns the hooks and MCP servers that the client provides.
 async fn client_parts(
     args: &RunArgs,
     request: &Value,
@@ -287,8 +289,8 @@ async fn client_parts(
     })
 }
 
-/// Goes over to the model the client wants from now on. One that cannot be used is said, and the
-/// one before goes on.
+/// Switches to the model that the client requested. If the model can't be used, prints the error
+/// and keeps the current model.
 fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
     let wanted = match control.take_model() {
         None => return,

@@ -1,4 +1,4 @@
-//! Pictures that are sent with a prompt.
+//! Reads the images that are sent with a prompt.
 
 use std::path::Path;
 
@@ -7,12 +7,11 @@ use haft_types::Image;
 use crate::cli::options::RunArgs;
 use crate::exit::usage_error;
 
-/// The pictures of the command line, read.
+/// Reads the images named on the command line.
 pub(crate) fn read(args: &RunArgs) -> anyhow::Result<Vec<Image>> {
     args.image.iter().map(|path| read_one(path)).collect()
 }
 
-/// One of them.
 pub(crate) fn read_one(path: &Path) -> anyhow::Result<Image> {
     let shown = path.display();
     let bytes = std::fs::read(path)

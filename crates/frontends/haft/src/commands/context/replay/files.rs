@@ -1,5 +1,5 @@
-//! Conversations of other programs, from a file or a folder. What is read is bounded: a file is
-//! text of at most a gigabyte, a line of it at most 64 megabytes.
+//! Reads conversations of other programs from a file or a folder. Input is bounded: a file is text
+//! of at most a gigabyte, a line of it at most 64 megabytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,10 +17,10 @@ use crate::output;
 
 const LONGEST_LINE: u64 = 64 << 20;
 const LARGEST_FILE: u64 = 1 << 30;
-/// Folders inside folders that are looked into.
+/// The number of folder levels that are searched below the named folder.
 const DEEPEST: usize = 8;
 
-/// The conversations of the file or folder that was named.
+/// Reads the recordings in the file or folder that the arguments name.
 pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation>> {
     let imagined = ImaginedReminders {
         tokens: args.reminders.tokens,
@@ -35,7 +35,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
     recorded(all, imagined)
 }
 
-/// The conversations of a file.
+/// Reads the recordings in a file.
 pub(super) fn recorded_in(
     file: &Path,
     imagined: ImaginedReminders,
@@ -64,7 +64,7 @@ fn recorded(
     Ok(recorded)
 }
 
-/// The conversations of all files in a folder. What cannot be read is reported and left out.
+/// Reads the conversations of all files in a folder. Unreadable files are reported and skipped.
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
     list(folder, DEEPEST, &mut files).map_err(|error| {
@@ -106,7 +106,8 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
             .iter()
             .any(|end| name.ends_with(end));
         if name == "events" && folder.join("base_state.json").is_file() {
-            // The events of one conversation of OpenHands, which that file stands for.
+            // These are the events of one OpenHands conversation, which is imported by
+            // `base_state.json`.
             continue;
         }
         if kind.is_dir() && deeper > 0 {
@@ -118,7 +119,7 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
     Ok(())
 }
 
-/// The conversations of a file, or what is wrong with it.
+/// Reads the conversations of a file. The error is a message about the file's problem.
 fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
     let stored = stored_text(path, None).map_err(|error| error.to_string())?;
     let text = if let Some(text) = stored {
@@ -150,7 +151,7 @@ fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
     match read(&text) {
         Ok(all) => Ok(all),
         Err(error) => {
-            // Chats of other programs: one a line.
+            // Chats of other programs may be stored one per line.
             let lines = || {
                 text.lines()
                     .enumerate()
@@ -170,7 +171,7 @@ fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
     }
 }
 
-/// The text of a file, within bounds.
+/// Reads the text of a file, with limits on lines and on the whole.
 fn text(mut reader: impl BufRead) -> Result<String, String> {
     let mut text = String::new();
     for number in 1.. {

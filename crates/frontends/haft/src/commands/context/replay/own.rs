@@ -1,5 +1,5 @@
-//! A conversation of the store: haft's own from the log of its requests, one that was imported or
-//! recorded from its messages.
+//! Reads a recording from the store: from the request log for conversations of haft, from the
+//! messages for those that were imported or recorded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::super::recorded;
 use super::ReplayArgs;
 use crate::exit::usage_error;
 
-/// Reads it, with how its last request was encoded where haft sent it.
+/// Reads the conversation, and the encoding of its last request if haft sent it.
 pub(super) async fn read(
     args: &ReplayArgs,
 ) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
@@ -95,7 +95,7 @@ pub(super) async fn read(
     ))
 }
 
-/// How many messages of the conversation there were.
+/// Returns the number of the conversation's messages up to the newest one in the request.
 fn held(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
     let newest = logged
         .segments
@@ -105,8 +105,8 @@ fn held(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
     newest.map_or(0, |newest| newest + 1)
 }
 
-/// What a request held besides the conversation. Tools are shared with the request before where
-/// they are the same.
+/// Returns the contents of a request besides the conversation. Unchanged tools are shared with the
+/// previous request.
 fn aside(
     logged: &LoggedRequest,
     protocol: ToolProtocol,
@@ -132,7 +132,8 @@ fn aside(
         Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
         Some(_) | None => tools(logged, protocol),
     };
-    // A view of its own making has no such layers; what it was made from is not in the log.
+    // Requests of views that rewrite all messages have no such layers, and the log lacks the
+    // originals.
     let system = of(Layer::System)
         .next()
         .or(logged.segments.first())

@@ -1,4 +1,4 @@
-//! Has a form filled in, line by line.
+//! Fills in a form of an MCP server on the terminal, line by line.
 
 use std::io::{self, BufRead, Write};
 
@@ -6,11 +6,11 @@ use haft_text::reveal;
 use haft_types::{Field, Filled, Form};
 use serde_json::Map;
 
-/// What declines the whole form.
+/// The input that declines the whole form.
 const DECLINE: &str = "-";
 
-/// Shows the form, calls back once it can be read, and reads one line for each field. The end of
-/// the input ends what is under way.
+/// Prints the form, calls `shown` once the user can see it, and reads one line for each field. The
+/// end of the input cancels the form.
 pub(super) fn fill(
     input: &mut impl BufRead,
     out: &mut impl Write,
