@@ -1,11 +1,11 @@
-//! What haft changed in files, and how it is taken back.
+//! Records, undoes, and redoes the changes haft made to files.
 //!
-//! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings
-//! them back. [`FileChanges`] gives sessions their side of it: it saves files before tools change
-//! them, and finds what commands changed by scanning the tree before and after each.
+//! [`ChangeRecord`] is the record of one conversation: it lists, undoes, and redoes changes.
+//! [`FileChanges`] is the part that sessions use: it saves files before tools change them, and
+//! finds the changes of commands by scanning the tree before and after each.
 //!
-//! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record
-//! before it is on disk.
+//! Invariant: only changes that haft made are undone, and an undo or redo is in the record before
+//! it is on disk.
 
 mod adopt;
 mod apply;
@@ -38,83 +38,82 @@ pub use self::recorder::FileChanges;
 pub use self::scan::{Difference, ScanLimits, Scanned, Tree};
 pub use self::summary::{ChangesSummary, FileSummary, StepSummary, SummaryKind, unified_diff};
 
-/// Which changes are to be taken back.
+/// The changes to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Those of the last call that has any.
+    /// The changes of the last call that has any.
     LastCall,
-    /// Those of the last call with this id.
+    /// The changes of the last call with this id.
     Call(String),
-    /// Those of the calls in these messages.
+    /// The changes of the calls in these messages.
     Messages(Vec<MessageId>),
-    /// The last one of this file.
+    /// The last change of this file.
     File(PathBuf),
-    /// All of them.
+    /// All changes.
     Session,
 }
 
-/// Whether anything is done.
+/// Selects whether an undo or redo changes files or only reports what it would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It is done.
+    /// Changes the files.
     Apply,
-    /// It is only said what would be done.
+    /// Only reports what would be changed.
     DryRun,
 }
 
-/// What became of one path.
+/// The result of an undo or redo for one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenBack {
-    /// The path.
     pub path: PathBuf,
-    /// What it held.
+    /// The version before the undo or redo.
     pub before: FileVersion,
-    /// What it holds now, or why it was left as it is.
+    /// The version after it, or the reason why the path was left as it was.
     pub after: Result<FileVersion, Conflict>,
 }
 
-/// What came of an undo or a redo.
+/// The result of an undo or redo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The calls whose changes were taken back or brought back, in the order they were made.
+    /// The calls whose changes were undone or redone, in the order of the calls.
     pub calls: Vec<CallName>,
-    /// Every path of theirs, in order.
+    /// Every path that these calls changed, in order.
     pub paths: Vec<TakenBack>,
 }
 
 impl Report {
-    /// Whether every path could be changed.
+    /// True if every path could be changed.
     pub fn is_clean(&self) -> bool {
         self.paths.iter().all(|path| path.after.is_ok())
     }
 }
 
-/// Why changes could not be taken back at all.
+/// The reason why nothing was undone or redone.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// There are no changes, or all of them are taken back.
+    /// There are no changes, or all of them are undone already.
     #[error(
         "there is nothing to undo: no changes of files are recorded, or all of them were taken back"
     )]
     NothingToUndo,
-    /// Nothing was taken back.
+    /// No undo is left to redo.
     #[error("there is nothing to redo: no undo is left to be reversed")]
     NothingToRedo,
-    /// No call has this id.
+    /// No call that changed files has this id.
     #[error("no call `{0}` changed files")]
     UnknownCall(String),
-    /// The call's changes were taken back.
+    /// The changes of the call are undone already.
     #[error("the changes of call `{0}` were taken back already")]
     AlreadyUndone(String),
-    /// No call changed the file.
+    /// No call changed the file, or all changes of it are undone.
     #[error("no recorded change of `{}` is left to undo", .0.display())]
     UnchangedFile(PathBuf),
-    /// The store failed.
+    /// The store of versions failed.
     #[error(transparent)]
     Versions(#[from] VersionsError),
 }
 
-/// The changes of files of one conversation.
+/// The file changes of one conversation.
 #[derive(Clone)]
 pub struct ChangeRecord {
     versions: Arc<SqliteVersions>,
@@ -122,7 +121,7 @@ pub struct ChangeRecord {
 }
 
 impl ChangeRecord {
-    /// The record of this conversation.
+    /// Returns the record of `conversation`.
     pub fn new(versions: Arc<SqliteVersions>, conversation: ConversationId) -> Self {
         Self {
             versions,
@@ -130,7 +129,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Every step, in order.
+    /// Returns every step, in order.
     pub fn steps(&self) -> Result<Vec<FileStep>, VersionsError> {
         if self.versions.exists() {
             self.versions.steps(&self.conversation)
@@ -139,12 +138,13 @@ impl ChangeRecord {
         }
     }
 
-    /// The record as it is shown and exported.
+    /// Returns the changes in the form that is shown and exported.
     pub fn summary(&self) -> Result<ChangesSummary, VersionsError> {
         Ok(summary::summarise(&self.steps()?))
     }
 
-    /// The content of a version, if it has one and it is still stored.
+    /// Returns the content of `version`, or `None` if it has no content or the content is no longer
+    /// stored.
     pub fn content(&self, version: &FileVersion) -> Result<Option<Vec<u8>>, VersionsError> {
         match version.hash().map(|hash| self.versions.content(hash)) {
             None | Some(Err(VersionsError::Gone { .. })) => Ok(None),
@@ -152,7 +152,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Takes changes back. `by` is the call that asked for it, if a tool did.
+    /// Undoes the changes that `target` selects. `by` is the call that asked for it, if a tool did.
     pub fn undo(
         &self,
         target: &Target,
@@ -162,7 +162,7 @@ impl ChangeRecord {
         self.reverse(StepKind::Undo, by, mode, |steps| select(steps, target))
     }
 
-    /// Brings back what the last undo took back that is not brought back yet.
+    /// Redoes the changes of the last undo that is not redone yet.
     pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
         self.reverse(StepKind::Redo, None, mode, |steps| {
             let undone =
@@ -224,7 +224,7 @@ impl ChangeRecord {
         apply::apply(self.versions.as_ref(), step, reversals)
     }
 
-    /// Finishes an undo or redo that was killed.
+    /// Finishes an undo or redo that was interrupted by a kill.
     pub fn recover(&self) -> Result<(), VersionsError> {
         let begun = |steps: &[FileStep]| steps.iter().any(|step| !step.done);
         if !begun(&self.steps()?) {
@@ -239,7 +239,7 @@ impl ChangeRecord {
     }
 }
 
-/// The steps whose change of a path is to be taken back, by path.
+/// The steps whose change of a path is to be reversed, by path.
 type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
 
 fn selection<'a>(
@@ -257,7 +257,7 @@ fn selection<'a>(
     selected
 }
 
-/// The changes of a step that are in effect: not taken back, or brought back since.
+/// Returns the changes of a step that are in effect: never undone, or redone since.
 fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
     let in_effect = |change: &&PathChange| match change.taken_back {
         None => true,
@@ -321,7 +321,8 @@ fn select(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
                     .any(|change| change.path == *path)
             });
             let step = found.ok_or_else(|| UndoError::UnchangedFile(path.clone()))?;
-            // The folders the call made for it go with it, if nothing else is in them.
+            // Folders that the call created for the file are removed with it, if nothing else is in
+            // them.
             let concerns = |change: &&PathChange| change.path == *path || made_for(change, path);
             Ok(selection([(
                 step,
@@ -353,7 +354,7 @@ fn report(
 ) -> Report {
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
-    // A redo reverses undos; the calls it brings back are those they took back.
+    // A redo reverses undos; the calls it redoes are those that the undos reversed.
     let undone = |step: &FileStep| {
         step.changes
             .iter()
@@ -389,7 +390,7 @@ fn report(
     }
 }
 
-/// What a plan looks at: the disk and the stored contents.
+/// The disk and the stored contents, as a plan reads them.
 struct Disk<'a>(&'a SqliteVersions);
 
 impl Surroundings for Disk<'_> {

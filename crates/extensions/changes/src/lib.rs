@@ -1,15 +1,14 @@
-//! What calls change in files: recorded before it happens, taken back on request, and merged out of
+//! Records which files tool calls change, undoes and redoes those changes, and merges changes from
 //! copies of the project.
 //!
-//! [`FileChanges`] is the record a session is given: files are saved before a tool changes them,
-//! and what a command changed is found by scanning the tree before and after it. [`ChangeRecord`]
-//! shows the changes of a conversation, takes them back and brings them back. [`GitWorktrees`]
-//! makes copies of a project for sub-agents and merges their work. Contents and steps are kept in
-//! [`versions`]. The tools [`undo_edit`] and [`apply_patch`] are offered where this crate is built
-//! in.
+//! [`FileChanges`] is the record that a session uses: a file is saved before a tool changes it, and
+//! the changes of a command are found by scanning the tree before and after it. [`ChangeRecord`]
+//! lists, undoes, and redoes the changes of a conversation. [`GitWorktrees`] makes copies of a
+//! project for sub-agents and merges their work. [`versions`] stores the contents and the steps.
+//! The tools [`undo_edit`] and [`apply_patch`] are available in builds that include this crate.
 //!
-//! This crate asks nobody and decides nothing about calls. Only what haft changed is ever taken
-//! back.
+//! This crate must not ask for approval or decide which calls may run. It undoes only changes that
+//! haft made.
 //!
 //! Read first: [`ChangeRecord`], [`versions::SqliteVersions`], [`Report`].
 

@@ -1,9 +1,10 @@
-//! From the text of a patch to its sections.
+//! Parses the text of a patch into its sections.
 //!
-//! Every marker begins its line, so nothing is guessed; what is not part of the format is an error
-//! that names its line. Three habits of models are let pass, because they can mean only one thing:
-//! an empty line stands for an empty unchanged line, the line numbers of a unified diff after `@@`
-//! are ignored, and blanks before a marker are, where no line of a file can stand.
+//! Every marker begins its line, so nothing is guessed. A line that is not part of the format is an
+//! error that names the line. Three deviations common in model output are accepted, because each
+//! has only one meaning: an empty line stands for an empty unchanged line, the line numbers of a
+//! unified diff after `@@` are ignored, and spaces before a marker are ignored where the line
+//! cannot be file content.
 
 use haft_tools::{
     BlockAnchor, BlockLine, EditBlock, ParsedPatch, PatchAction, PatchSection, visible_line,
@@ -17,7 +18,7 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// A text that is no patch. Lines are those of the patch, from 1.
+/// An error in the text of a patch. Line numbers refer to the patch and begin at 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum PatchError {
     #[error("a patch begins with a line `{BEGIN}`")]
@@ -54,7 +55,7 @@ enum PatchError {
     NoChunks { path: String },
 }
 
-/// The sections of a patch, in order, or what is wrong with it.
+/// Returns the sections of a patch in order, or a message that describes the error.
 pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
     parse(patch).map_err(|error| error.to_string())
 }
@@ -105,7 +106,7 @@ fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
     }
 }
 
-/// The blanks before every line of a patch that was indented as a whole.
+/// Returns the indentation of a patch whose every line is indented alike, or an empty string.
 fn indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
@@ -124,7 +125,6 @@ fn shown(line: &str) -> String {
         .to_owned()
 }
 
-/// The section being read.
 #[derive(Default)]
 enum OpenSection {
     #[default]
@@ -132,7 +132,7 @@ enum OpenSection {
     Add {
         path: String,
         lines: Vec<String>,
-        /// Empty lines that belong to the file only if more of it follows.
+        /// Empty lines that belong to the file only if another line of it follows.
         blank: usize,
     },
     Update {
@@ -146,7 +146,7 @@ enum OpenSection {
 #[derive(Default)]
 struct PatchChunk {
     block: EditBlock,
-    /// Empty lines that belong to the chunk only if more of it follows.
+    /// Empty lines that belong to the chunk only if another line of it follows.
     blank: usize,
     ended: bool,
 }
@@ -167,13 +167,13 @@ impl PatchChunk {
 struct PatchReader {
     sections: Vec<PatchSection>,
     open: OpenSection,
-    /// Whether blanks before a marker were passed over.
+    /// True if spaces before a marker were ignored.
     padded: bool,
 }
 
 impl PatchReader {
-    /// The marker behind blanks, where nothing else can be meant: in a chunk it may be a line of
-    /// the file.
+    /// Returns the marker after leading spaces, if the line cannot be anything else. Inside a
+    /// chunk, such a line may be file content.
     fn marker_behind_blanks<'a>(&self, text: &'a str) -> Option<&'a str> {
         let behind = text.trim_start();
         let begins = |markers: &[&str]| markers.iter().any(|marker| behind.starts_with(marker));
@@ -297,7 +297,7 @@ impl PatchReader {
         Ok(())
     }
 
-    /// Ends the section that is open, before this line.
+    /// Ends the open section. `line` is the line after it.
     fn close(&mut self, line: usize) -> Result<(), PatchError> {
         let section = match std::mem::take(&mut self.open) {
             OpenSection::Nothing => return Ok(()),
@@ -340,7 +340,7 @@ fn named(path: String, line: usize) -> Result<String, PatchError> {
     }
 }
 
-/// A line of an update.
+/// Reads a line of an update section.
 fn update(
     path: &str,
     chunks: &mut Vec<EditBlock>,
@@ -349,7 +349,7 @@ fn update(
     text: &str,
 ) -> Result<(), PatchError> {
     if let Some(heading) = text.strip_prefix("@@") {
-        // Several `@@` lines in a row lead from outer to inner.
+        // Consecutive `@@` lines lead from an outer scope to an inner one.
         if chunk
             .as_ref()
             .is_some_and(|chunk| !chunk.block.pieces.is_empty())
@@ -387,8 +387,8 @@ fn update(
     Ok(())
 }
 
-/// Whether the text after `@@` names a line: not when it is empty or holds the line numbers of a
-/// unified diff.
+/// True if the text after `@@` names a line, that is, if it is neither empty nor the line numbers
+/// of a unified diff.
 fn is_heading(text: &str) -> bool {
     let numbers = |word: &str, sign: char| {
         word.strip_prefix(sign)
@@ -410,7 +410,7 @@ fn finish(
 ) -> Result<(), PatchError> {
     match chunk {
         Some(chunk) if !chunk.block.pieces.is_empty() => chunks.push(chunk.block),
-        // Empty lines between sections.
+        // Only empty lines between sections.
         Some(PatchChunk { block, .. }) if block.headings.is_empty() && !chunks.is_empty() => {}
         Some(_) => {
             return Err(PatchError::EmptyChunk {

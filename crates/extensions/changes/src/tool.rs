@@ -1,5 +1,4 @@
-//! The tools of this crate: `undo_edit`, which takes back what earlier calls changed, and
-//! `apply_patch`.
+//! The tools of this crate: `undo_edit`, which undoes changes of earlier calls, and `apply_patch`.
 
 use std::fmt::Write as _;
 
@@ -22,9 +21,9 @@ static MANUAL: Manual = Manual {
     ..Manual::of(Group::Files)
 };
 
-/// Lines of each diff that are shown.
+/// Maximum lines shown of each diff.
 const MAX_DIFF: usize = 60;
-/// Bytes of one of them that are shown.
+/// Maximum bytes shown of each line of a diff.
 const MAX_DIFF_LINE: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,12 +35,12 @@ struct UndoEditParameters {
     call_id: Option<String>,
 }
 
-/// The tool `apply_patch`.
+/// Returns the tool `apply_patch`.
 pub fn apply_patch() -> impl Tool {
     haft_tools::apply_patch(parse_patch)
 }
 
-/// The tool `undo_edit`.
+/// Returns the tool `undo_edit`.
 pub fn undo_edit() -> impl Tool {
     ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Write, intent).on_files(undo)
 }
@@ -49,7 +48,7 @@ pub fn undo_edit() -> impl Tool {
 fn intent(arguments: &Value) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
-        // Which files the call changed that is to be taken back, only the record tells.
+        // The changed files are listed only in the record.
         None => Intent::Unknown,
     }
 }
@@ -128,7 +127,8 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
         files.push(json!({ "path": name, "outcome": word, "reason": reason }));
         changes.extend(change(file));
         let told_whole = add_diff(&mut diffs, &name, file);
-        // What the model knew of the file it knows again; what it did not know it must still read.
+        // A file that the model had read counts as read again if the diff is complete. Otherwise
+        // the model must read it before editing it.
         if let Some(state) = file
             .state
             .filter(|_| told_whole && scope.reads.last_seen(&file.path).is_some())
@@ -161,7 +161,7 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     }
 }
 
-/// The word for what was done, and why something was not.
+/// Returns the word for an outcome, and the reason if the file was left as it was.
 fn described(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         UndoOutcome::Restored => ("restored", None),
@@ -185,14 +185,15 @@ fn change(file: &UndoneFile) -> Option<FileChange> {
     })
 }
 
-/// Shows what changed in a restored file, and says whether that was all of it.
+/// Appends the diff of a restored file. Returns true if the diff is complete or the file is
+/// unchanged.
 fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
     match file.outcome {
         UndoOutcome::Restored => {}
         UndoOutcome::Unchanged => return true,
         UndoOutcome::Recreated | UndoOutcome::Removed | UndoOutcome::Left(_) => return false,
     }
-    // The first two lines only name the sides.
+    // The first two lines are the `---` and `+++` header.
     let lines: Vec<_> = file.diff.lines().skip(2).collect();
     let whole = lines.len() <= MAX_DIFF && lines.iter().all(|line| line.len() <= MAX_DIFF_LINE);
     if !lines.is_empty() {
@@ -210,7 +211,7 @@ fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
     whole
 }
 
-/// The part of a line that is shown.
+/// Truncates a line of a diff to [`MAX_DIFF_LINE_BYTES`].
 fn cut(line: &str) -> &str {
     line.get(..line.floor_char_boundary(MAX_DIFF_LINE))
         .unwrap_or(line)

@@ -1,16 +1,16 @@
-//! What files were before haft changed them, so that its changes can be taken back.
+//! Stores earlier file versions, so that haft's changes can be undone.
 //!
-//! One SQLite file, `versions.db`, apart from the conversations: it may grow large, and losing it
-//! loses undo and nothing else. It holds contents by hash, each once; the [steps](FileStep) of
-//! every conversation, which say what a call did to a path; and what trees looked like when they
-//! were last scanned, so that a scan reads only what changed since. What a method that writes
-//! returned from survives a kill and a power cut.
+//! The versions are in one SQLite file, `versions.db`, apart from the conversations: it may grow
+//! large, and losing it loses only undo. It holds contents, each once under its hash; the
+//! [steps](FileStep) of every conversation, which record what each call did to a path; and the
+//! state of each tree at its last scan, so that a scan reads only changed files. Once a write
+//! method returns, its data survives a kill and a power cut.
 //!
-//! Everything here blocks on the disk. The database is opened when it is first needed: a run that
-//! changes nothing never does.
+//! All methods block on the disk. The database is opened on first use: a run that changes nothing
+//! never opens it.
 //!
-//! Read first: [`SqliteVersions`], [`FileVersion`] (what a path holds), [`FileStep`] (who changed
-//! it).
+//! Read first: [`SqliteVersions`], [`FileVersion`] (the content of a path), [`FileStep`] (the call,
+//! undo, or redo that changed it).
 
 mod content;
 mod live;
@@ -39,39 +39,37 @@ pub use self::steps::{FileStep, PathChange, Reversal, StepId, StepKind};
 pub use self::trees::{FileStamp, KnownFile, TreeUpdate};
 pub use self::version::FileVersion;
 
-/// Marks a file as ours in its header: `hafv` in ASCII.
+/// The application id in the file header: `hafv` in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"hafv");
-/// The format this version writes.
+/// The format that this version of haft writes.
 const FORMAT: u32 = 1;
 
-/// Why a version could not be kept or found.
+/// The reason why a version could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionsError {
-    /// The content is not stored any more.
+    /// The content is no longer stored.
     #[error(
         "content {hash} is no longer stored: old versions are removed beyond `store.versions_mb`"
     )]
     Gone {
-        /// Its hash.
         hash: ContentHash,
     },
-    /// The content is not what was stored.
+    /// The stored content does not match its hash.
     #[error("content {hash} in {} is damaged and is not used", .path.display())]
     DamagedContent {
-        /// Its hash.
         hash: ContentHash,
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The database cannot be read.
     #[error("{} is damaged: {detail}; move it away, only undo of earlier changes is lost with it", .path.display())]
     Damaged {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         detail: String,
     },
-    /// Anything else.
+    /// Any other error of the store.
     #[error(transparent)]
     Store(StoreError),
 }
@@ -85,13 +83,13 @@ impl From<StoreError> for VersionsError {
     }
 }
 
-/// Something that is released when this is dropped.
+/// Releases a lock when it is dropped.
 pub struct VersionsGuard {
     _held: Box<dyn Send + Sync>,
 }
 
 impl VersionsGuard {
-    /// Releases `held` by dropping it.
+    /// Creates a guard that drops `held` when it is dropped.
     pub fn new(held: impl Send + Sync + 'static) -> Self {
         Self {
             _held: Box::new(held),
@@ -99,11 +97,12 @@ impl VersionsGuard {
     }
 }
 
-/// Is told of paths that calls, undos and redos changed, before anything is made of their results.
+/// A callback that receives the paths changed by calls, undos, and redos, before their results are
+/// used.
 pub type ChangedPaths = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
 
-/// What files were before haft changed them: contents, the steps that changed them, and trees as
-/// they were last scanned. In an SQLite database, in a folder of its own.
+/// An SQLite database of file contents, the steps that changed files, and the state of trees at
+/// their last scan. Has a folder of its own.
 pub struct SqliteVersions {
     folder: PathBuf,
     place: DatabaseFile,
@@ -114,7 +113,7 @@ pub struct SqliteVersions {
 }
 
 impl SqliteVersions {
-    /// The versions in this folder. Nothing is opened or made yet.
+    /// Creates the store in `folder`. The database is not opened or created yet.
     pub fn at(folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -129,7 +128,7 @@ impl SqliteVersions {
         }
     }
 
-    /// The same, where somebody else is told of every change.
+    /// Sets a callback that receives the paths of every change.
     #[must_use]
     pub fn telling(self, told: ChangedPaths) -> Self {
         Self {
@@ -138,19 +137,19 @@ impl SqliteVersions {
         }
     }
 
-    /// Tells who wants to know that these paths have changed.
+    /// Passes the changed paths to the callback, if one is set.
     pub(crate) fn tell(&self, paths: &[&Path]) -> Result<(), VersionsError> {
         self.told.as_ref().map_or(Ok(()), |told| Ok(told(paths)?))
     }
 
-    /// How much of the cap the database uses.
+    /// Returns the number of bytes the database uses, which the cap limits.
     pub fn used_bytes(&self) -> Result<u64, VersionsError> {
         self.with(|connection| trim::used_bytes(connection))
     }
 
-    /// Forgets what these conversations changed, with the contents nothing else refers to, and
-    /// overwrites what was deleted. Trees are forgotten, too: they are looked at again when
-    /// they are next needed.
+    /// Deletes the changes of these conversations with the contents only they refer to, and
+    /// overwrites the deleted data. The states of trees are deleted too; the next scan reads all
+    /// files again.
     pub fn purge(&self, conversations: &[ConversationId]) -> Result<(), VersionsError> {
         if !self.exists() {
             return Ok(());
@@ -208,7 +207,7 @@ impl SqliteVersions {
         self.check(&connection)?;
         connection.pragma_update(None, "trusted_schema", "OFF")?;
         connection.pragma_update(None, "cell_size_check", "ON")?;
-        // Only before the first table is made; later it changes nothing.
+        // Takes effect only before the first table is created.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         use_wal(&connection, &self.place)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
@@ -217,7 +216,7 @@ impl SqliteVersions {
         connection.pragma_update(None, "foreign_keys", "ON")?;
         if self.check(&connection)? == VersionsFileState::Nothing {
             let transaction = immediate(&mut connection)?;
-            // Looked at again now that nobody else can write.
+            // Checked again now that no other process can write.
             if self.check(&transaction)? == VersionsFileState::Nothing {
                 transaction.execute_batch(include_str!("versions/schema.sql"))?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -248,14 +247,14 @@ impl SqliteVersions {
     }
 }
 
-/// Every method blocks; what one that writes returned from survives a kill.
+/// Every method blocks. Data that a write method stored survives a kill.
 impl SqliteVersions {
-    /// Whether anything was ever saved.
+    /// True if the database file exists.
     pub fn exists(&self) -> bool {
         self.place.path.exists()
     }
 
-    /// The content with this hash, checked.
+    /// Returns the content with this hash, after verifying it.
     pub fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
         let path = self.place.path.clone();
         self.with(|connection| content::read(connection, hash))?
@@ -265,8 +264,8 @@ impl SqliteVersions {
             })
     }
 
-    /// Notes what paths hold before a call changes them, with their contents. A path the call saved
-    /// before keeps its first version.
+    /// Records the versions of paths before a call changes them, with their contents. A path that
+    /// the call saved before keeps its first version.
     pub fn save(
         &self,
         conversation: &ConversationId,
@@ -278,8 +277,8 @@ impl SqliteVersions {
         self.write(|connection| steps::save(connection, conversation, call, now, before, contents))
     }
 
-    /// Notes how a call left paths it saved, with their contents. Those it left as they were are
-    /// forgotten.
+    /// Records the versions of saved paths after a call, with their contents. Unchanged paths are
+    /// removed from the record.
     pub fn changed(
         &self,
         conversation: &ConversationId,
@@ -299,9 +298,8 @@ impl SqliteVersions {
         )
     }
 
-    /// Notes what a call did to paths between two scans: each with what it held before and after.
-    /// What another step did since `since` is that step's doing. Gives the paths that were
-    /// noted.
+    /// Records the changes of a call that two scans found: each path with its version before and
+    /// after. Changes that another step made after `since` are skipped. Returns the recorded paths.
     pub fn record(
         &self,
         conversation: &ConversationId,
@@ -322,18 +320,18 @@ impl SqliteVersions {
         Ok(noted)
     }
 
-    /// The steps of a conversation, in order.
+    /// Returns the steps of a conversation, in order.
     pub fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
         self.with(|connection| steps::list(connection, conversation))
     }
 
-    /// The newest step of any conversation.
+    /// Returns the newest step of all conversations.
     pub fn newest(&self) -> Result<StepId, VersionsError> {
         self.with(|connection| steps::newest(connection))
     }
 
-    /// Notes an undo or redo that is about to be done, and the call that asked for it. Should the
-    /// process be killed, the steps show it as not done.
+    /// Records an undo or redo that is about to start, and the call that asked for it. If the
+    /// process is killed, the step stays marked as not done.
     pub fn begin(
         &self,
         conversation: &ConversationId,
@@ -356,29 +354,30 @@ impl SqliteVersions {
         })
     }
 
-    /// Notes that an undo or redo is over, and which paths it left as they were.
+    /// Marks an undo or redo as done. `left` holds the paths that it did not change.
     pub fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
         self.write(|connection| steps::finish(connection, step, left))
     }
 
-    /// What is known of the tree at `root`, by path relative to it.
+    /// Returns the known files of the tree at `root`, by path relative to it.
     pub fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
         self.with(|connection| trees::read(connection, root))
     }
 
-    /// Notes what a scan of the tree at `root` found out.
+    /// Stores the result of a scan of the tree at `root`.
     pub fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
         let now = self.clock.now();
         self.write(|connection| trees::update(connection, root, update, now))
     }
 
-    /// Removes what is beyond the cap, oldest first. What a guard of [`hold`](Self::hold) holds
-    /// stays.
+    /// Removes old versions if the store exceeds its cap. Versions held by a guard of
+    /// [`hold`](Self::hold) are kept.
     pub fn trim(&self) -> Result<(), VersionsError> {
         self.with(|connection| trim::trim(connection, &self.folder, self.cap))
     }
 
-    /// Keeps the versions of a conversation and of trees from being removed while the result lives.
+    /// Protects the versions of a conversation and of trees from removal while the returned guard
+    /// lives.
     pub fn hold(
         &self,
         conversation: &ConversationId,
@@ -395,15 +394,15 @@ impl SqliteVersions {
             .map_err(|error| self.refused("lock", error))
     }
 
-    /// Waits until no other process takes changes back.
+    /// Waits until no other process runs an undo or redo, and returns the lock.
     pub fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
         LockFile::wait(&self.folder.join("undo.lock"))
             .map(VersionsGuard::new)
             .map_err(|error| self.refused("lock", error))
     }
 
-    /// The time as the file system tells it: what is written from now on has this stamp or a later
-    /// one.
+    /// Returns the current time of the file system's clock, in nanoseconds. Later writes get this
+    /// change time or a later one.
     pub fn file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
             haft_files::create_folder(&self.folder)?;
@@ -419,7 +418,7 @@ impl SqliteVersions {
     }
 }
 
-/// What a database file holds.
+/// The state of a database file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VersionsFileState {
     Nothing,

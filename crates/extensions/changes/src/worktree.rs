@@ -1,9 +1,8 @@
-//! A copy of the project for one sub-agent: a git worktree that begins with everything the project
-//! holds, committed or not, and is merged back when the agent is done.
+//! Copies of the project for sub-agents. Each copy is a git worktree that begins with all files of
+//! the project, committed or not, and is merged back when the agent is done.
 //!
-//! Invariant: the user's branches, index and stash are never touched. The copy is removed only when
-//! nothing in it would be lost; one that nobody came back to for long is removed once what it holds
-//! beside the project is written to a file.
+//! Invariant: the user's branches, index, and stash are never touched. A copy is removed only if no
+//! work is lost; an old unused copy is removed after its unmerged changes are written to a file.
 
 mod kept;
 mod sweep;
@@ -26,46 +25,47 @@ use haft_types::Outcome;
 
 use crate::files::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
 
-/// How many paths are named.
+/// Maximum paths listed in a message.
 const NAMED: usize = 10;
 const LINK: &str = "120000";
 const EXECUTABLE: &str = "100755";
 const SUBMODULE: &str = "160000";
-/// The index of a copy, in git's own folder.
+/// The file name of a temporary git index, in the program's own folder.
 const INDEX: &str = "index";
 
 /// The copy of one sub-agent.
 struct Worktree {
     git: Git,
     root: PathBuf,
-    /// Where the copy lies, and the folder of all copies.
+    /// The folder of the copy.
     at: PathBuf,
+    /// The folder that contains all copies.
     within: PathBuf,
-    /// The project in its repository; empty where it is the whole of it.
+    /// The path of the project in its repository. Empty if the project is the whole repository.
     prefix: PathBuf,
-    /// The commit it began with.
+    /// The commit from which the copy was created.
     base: String,
-    /// The file that says so, beside the copy.
+    /// The file beside the copy that holds `base`.
     note: PathBuf,
-    /// What became of copies nobody came back to.
+    /// Messages about old copies that were removed.
     swept: Vec<String>,
 }
 
-/// What a work tree holds, for git.
+/// A git tree of the current files.
 struct TreeSnapshot {
     tree: String,
-    /// What was left as it was because a filter should go over it.
+    /// Paths whose index entry was kept because a git filter applies to them.
     filtered: Vec<OsString>,
 }
 
-/// What is not merged because a filter should go over it: what the agent made, and what its copy
-/// never had. In the project.
+/// Project paths that are not merged because a git filter applies to them: `made` by the agent, or
+/// `absent` from its copy from the start.
 struct LeftOut {
     made: Vec<PathBuf>,
     absent: Vec<PathBuf>,
 }
 
-/// Copies of projects that are git repositories, as worktrees of them.
+/// Creates copies of projects in git repositories, as worktrees.
 pub struct GitWorktrees;
 
 impl ProjectCopies for GitWorktrees {
@@ -136,7 +136,7 @@ impl Worktree {
             at: self.at.clone(),
             source,
         };
-        // What the index knows of files saves git from reading all of them again.
+        // A copy of the user's index saves git from reading all files again.
         let index = self.git.own_folder().join(INDEX);
         drop(fs::copy(self.git.index(), &index));
         let project = self.git.writing(self.git.top(), INDEX)?;
@@ -162,7 +162,7 @@ impl Worktree {
         Ok(base)
     }
 
-    /// What is different from what it began with. What git ignores is not looked at.
+    /// Returns the changes since the copy was created. Ignored files are not considered.
     fn changes(&self) -> Result<(Vec<Adoption>, LeftOut), GitError> {
         let copy = self.git.writing(&self.at, INDEX)?;
         if !self.git.own_folder().join(INDEX).exists() {
@@ -201,7 +201,7 @@ impl Worktree {
         Ok((changes, LeftOut { made, absent }))
     }
 
-    /// What a path held when the copy was made, as it stands in files.
+    /// Returns the content of a path when the copy was created, with git filters applied.
     fn base_of(&self, copy: &Git, mode: &str, path: &Path) -> Result<Held, GitError> {
         if mode.bytes().all(|digit| digit == b'0') {
             return Ok(Held::Nothing);
@@ -224,11 +224,11 @@ impl Worktree {
         })
     }
 
-    /// Removes the copy. Gives the sentence to add where it is left: nothing of value is in it, but
-    /// it takes room, and git goes on to list it.
+    /// Removes the copy. Returns a sentence to report if that failed: no work is lost, but the
+    /// folder takes space and git still lists the worktree.
     fn remove(&self) -> String {
         let removed = self.git.remove_worktree(&self.at, &self.within);
-        // After the copy: a copy without its note could not be gone on with.
+        // The note is removed last: without it, a copy that could not be removed would be unusable.
         match fs::remove_file(&self.note) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 tracing::warn!(path = %self.note.display(), %error, "a note on a worktree is left");
@@ -248,7 +248,7 @@ impl Worktree {
         }
     }
 
-    /// What was left out, as sentences.
+    /// Returns sentences that list the paths left out of the merge.
     fn named(&self, left_out: &LeftOut) -> String {
         let mut text = String::new();
         for (paths, what) in [
@@ -296,7 +296,7 @@ impl ProjectCopy for Worktree {
             .cwd
             .strip_prefix(&of.root)
             .map_or_else(|_| root.clone(), |below| root.join(below));
-        // A folder that git knows nothing of is not in the copy.
+        // Git does not track empty folders, so the folder may be missing in the copy.
         let cwd = if cwd.is_dir() { cwd } else { root.clone() };
         Workspace {
             root,
@@ -332,8 +332,8 @@ impl ProjectCopy for Worktree {
                 self.names(changes.iter().map(|change| &change.path))
             ));
         }
-        // Without a note nothing is cleared up should this process be killed; the merge is the
-        // same.
+        // Without the note, temporary files are not cleaned up if this process is killed; the merge
+        // itself is not affected.
         let note = self.note.with_extension(MERGING);
         let lock = note_merge(&note, &changes);
         let adopted = adopt(&self.root, history, call, &changes);
@@ -375,9 +375,8 @@ impl ProjectCopy for Worktree {
     }
 }
 
-/// Brings the index up to what is in the files. What is in a submodule, or in a repository that
-/// lies in this one, is none of its business; of what a filter should go over, the index keeps what
-/// it has.
+/// Updates the index to the current files and writes it as a tree. Submodules and nested
+/// repositories are ignored, and paths with a git filter keep their index entry.
 fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
     let known = git.run(["ls-files", "-z", "--cached", "-t", "--stage"])?;
     let others = git.run(["ls-files", "-z", "--others", "--exclude-standard"])?;
@@ -408,7 +407,7 @@ fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
         .map(OsString::as_os_str);
     let (there, gone): (Vec<_>, Vec<_>) =
         kept.partition(|path| stands(git.tree(), Path::new(path)));
-    // Not in a copy either: it would hold what git stores instead.
+    // A copy of such a file would hold git's stored form instead of the content.
     let absent: Vec<_> = filtered
         .intersection(&tracked)
         .map(OsString::as_os_str)
@@ -430,7 +429,7 @@ fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
     })
 }
 
-/// Whether a file or a link stands at a path below this folder, no link on the way.
+/// True if a file or link exists at `path` below `top`, with no link among its parents.
 fn stands(top: &Path, path: &Path) -> bool {
     let at = top.join(path);
     let mut above = path
@@ -454,7 +453,7 @@ mod tests {
 
     use super::*;
 
-    /// A copy that git does not let go is named to whoever asked for the work, with the reason.
+    /// A copy that git refuses to remove is reported with the reason.
     #[test]
     fn a_copy_that_cannot_be_removed_is_named() {
         let folder = tempfile::tempdir().unwrap();

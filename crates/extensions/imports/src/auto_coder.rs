@@ -1,8 +1,8 @@
-//! Conversations of auto-coder: an object with messages of text, where calls and results are
-//! metadata of them.
+//! Reads conversations of auto-coder: an object with text messages, whose metadata contains calls
+//! and results.
 //!
-//! The system prompt, the tools and the notes it sends before the first message are not in the
-//! file.
+//! The file does not contain the system prompt, the tools, or the notes that auto-coder sends
+//! before the first message.
 
 use haft_types::{Metadata, Role};
 use serde_json::value::to_raw_value;
@@ -13,7 +13,7 @@ use crate::build::{
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
-/// What stands for the text of a reply that only calls tools; it is not sent.
+/// The placeholder text of a reply that only calls tools. It is not sent to the model.
 const NO_TEXT: &str = "(tool call)";
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
@@ -54,7 +54,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     builder.finish(ImportFormat::AutoCoder.name(), about)
 }
 
-/// The message as it is sent: calls and results are what its metadata says.
+/// Converts a message to the form that is sent, with the calls and results from its metadata.
 fn as_chat(said: &Value) -> Value {
     let mut chat = json!({ "role": said.get("role"), "content": said.get("content") });
     let wire = said
@@ -79,7 +79,7 @@ fn used(usage: &Value) -> ReportedUsage {
     }
 }
 
-/// Whether a document is one of auto-coder's: it tells of tools or tokens as that program does.
+/// True if the messages have the tool or token metadata that auto-coder writes.
 pub(crate) fn is_auto_coder(messages: &[Value]) -> bool {
     let marks = [
         "/metadata/_agentic_wire",

@@ -1,4 +1,5 @@
-//! Puts a conversation together: ids from content, rounds, names.
+//! Builds a conversation from messages: derives ids from content, counts rounds, and chooses a
+//! name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,22 +12,22 @@ use serde_json::Value;
 
 use crate::{ImportError, ImportedConversation, tool_data};
 
-/// Under which key a conversation says which program it comes from.
+/// The metadata key for the name of the source format.
 const IMPORTED_FROM: &str = "imported_from";
 
 /// A conversation under construction.
 pub(crate) struct ConversationBuilder {
     messages: Vec<Message>,
     short_ids: HashSet<ShortId>,
-    /// The calls so far, by id.
+    /// The tool calls so far, by id.
     calls: HashMap<String, ToolCall>,
     round: u32,
     now: Timestamp,
-    /// What could not be taken in.
+    /// The number of lines and parts that could not be imported.
     pub(crate) skipped: usize,
 }
 
-/// What is known of a conversation besides its messages.
+/// The id, name, and metadata of a conversation.
 #[derive(Default)]
 pub(crate) struct ConversationHeader {
     pub(crate) id: Option<String>,
@@ -48,7 +49,8 @@ impl ConversationBuilder {
         }
     }
 
-    /// A message of these parts. Its time is that of the message before where it has none.
+    /// Creates a message from `parts`. Without a time of its own it gets the time of the previous
+    /// message.
     pub(crate) fn message(&self, role: Role, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         let at = at
             .or_else(|| Some(self.messages.last()?.created_at))
@@ -56,8 +58,8 @@ impl ConversationBuilder {
         Message::new(MessageId::derived(ContentHash::of(b"")), role, parts, at)
     }
 
-    /// Words of the program: instructions where nothing else was said yet, in the middle a message
-    /// that is not the user's.
+    /// Creates a message from text that the program added: a system message at the start of the
+    /// conversation, later a user message with the origin [`Origin::Engine`].
     pub(crate) fn instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         if self
             .messages
@@ -70,13 +72,13 @@ impl ConversationBuilder {
         }
     }
 
-    /// When the conversation began, for messages without a time.
+    /// Sets the start time of the conversation, which is used for messages without a time.
     pub(crate) fn begun(&mut self, at: Option<Timestamp>) {
         self.now = at.unwrap_or(self.now);
     }
 
-    /// Takes a message in and gives it its id. One without content is left out: every API would
-    /// refuse it.
+    /// Adds a message and gives it an id. A message without content is dropped, because every API
+    /// would reject it.
     pub(crate) fn push(&mut self, mut message: Message) {
         if message.content.is_empty() {
             return;
@@ -93,30 +95,30 @@ impl ConversationBuilder {
             made.conversation_round = self.round;
         }
         message.message_id = self.fresh_id(&message);
-        // After the id is made: the same text had the same id before there was any data.
+        // The id is computed first, so that it does not depend on the data added here.
         tool_data::add(&mut message, &self.calls);
         self.take(message);
     }
 
-    /// How many messages there are.
     pub(crate) fn count(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether a result of this call is there.
+    /// True if one of the last 64 results answers this call.
     pub(crate) fn is_answered(&self, call: &str) -> bool {
         let results = self.messages.iter().rev().flat_map(Message::tool_results);
         results.take(64).any(|result| result.tool_call_id == call)
     }
 
-    /// An id for a conversation from how it begins: the same when there is more of it.
+    /// Returns a conversation id derived from the first `count` messages, so that the id stays
+    /// valid when messages are appended.
     pub(crate) fn id_of_first(&self, count: usize) -> Option<String> {
         self.messages
             .get(..count)
             .map(|first| id_of(first).to_string())
     }
 
-    /// Takes a message in with the id it has, unless that is taken.
+    /// Adds a message under its own id, or under a new one if another message has that id.
     pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short()) {
             message
@@ -132,7 +134,8 @@ impl ConversationBuilder {
         self.messages.push(message);
     }
 
-    /// An id from place and content, free in this conversation.
+    /// Returns an id derived from position and content that no other message of the conversation
+    /// has.
     fn fresh_id(&self, message: &Message) -> MessageId {
         let mut hasher = Hasher::default();
         hasher
@@ -147,7 +150,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// A result of a call, with the name of the tool that was called.
+    /// Creates the result of a call. Without `name`, the tool's name is taken from the call.
     pub(crate) fn result(&self, call: &str, name: Option<&str>, envelope: Envelope) -> Part {
         let known = name
             .or_else(|| self.calls.get(call).map(|call| call.name.as_str()))
@@ -159,8 +162,8 @@ impl ConversationBuilder {
         }))
     }
 
-    /// Adds to the model's reply while nothing has answered it, else begins a new one: for
-    /// recordings that keep each part of a reply apart.
+    /// Appends a part to the last message if that is a reply of the model, or else begins a new
+    /// reply. For recordings that store each part of a reply separately.
     pub(crate) fn reply(&mut self, part: Part) {
         if let Part::ToolCall(call) = &part {
             self.calls.insert(call.id.clone(), call.clone());
@@ -174,7 +177,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// The newest reply of the model.
+    /// Returns the newest reply of the model.
     pub(crate) fn last_reply_mut(&mut self) -> Option<&mut Message> {
         self.messages
             .iter_mut()
@@ -182,7 +185,7 @@ impl ConversationBuilder {
             .find(|message| message.role == Role::Assistant)
     }
 
-    /// The conversation, which must have a message.
+    /// Returns the conversation, or [`ImportError::Empty`] if it has no messages.
     pub(crate) fn finish(
         self,
         from: &str,
@@ -217,7 +220,7 @@ impl ConversationBuilder {
     }
 }
 
-/// The id of a conversation that has none: from all it holds.
+/// Derives a conversation id from all messages.
 fn id_of(messages: &[Message]) -> ConversationId {
     let mut hasher = Hasher::default();
     for message in messages {
@@ -226,7 +229,7 @@ fn id_of(messages: &[Message]) -> ConversationId {
     ConversationId::from(MessageId::derived(hasher.finish()).0)
 }
 
-/// The first line the user wrote, short enough for a table.
+/// Returns the first line the user wrote, cut to 60 characters.
 fn title(messages: &[Message]) -> Option<String> {
     const LONGEST: usize = 60;
     let first = messages.iter().find(|message| message.opens_round())?;
@@ -244,7 +247,7 @@ fn title(messages: &[Message]) -> Option<String> {
     })
 }
 
-/// A line without what cline puts around the user's words.
+/// Removes the tags that cline puts around user input.
 fn without_tags(line: &str) -> &str {
     let inner = |tag: &str| {
         line.trim()
@@ -260,7 +263,7 @@ fn without_tags(line: &str) -> &str {
         .unwrap_or(line)
 }
 
-/// What is known of the reply of a model; none where nothing is.
+/// Returns the metadata of a reply, or `None` if neither model nor usage is known.
 pub(crate) fn made_by(
     model: Option<&str>,
     usage: Option<ReportedUsage>,
@@ -280,7 +283,7 @@ pub(crate) fn made_by(
     }))
 }
 
-/// Tokens by class, as haft tells them apart.
+/// The tokens of a request, in haft's classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedUsage {
     pub(crate) input: u64,
@@ -291,7 +294,7 @@ pub(crate) struct ReportedUsage {
 }
 
 impl ReportedUsage {
-    /// What was added since a sum was `before`.
+    /// Returns the difference from an earlier sum.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             input: self.input.saturating_sub(before.input),
@@ -303,8 +306,8 @@ impl ReportedUsage {
     }
 }
 
-/// The lines of a file as JSON. The last one of a session that was killed may be cut: what is none
-/// is counted and left out.
+/// Parses each line as JSON. Invalid lines are counted in `skipped` and omitted: the last line of a
+/// killed session may be truncated.
 pub(crate) fn json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
     let read = |line: &str| {
         serde_json::from_str(line)
@@ -317,13 +320,13 @@ pub(crate) fn json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
         .collect()
 }
 
-/// A text in a JSON object.
+/// Returns the string under `key` in a JSON object.
 pub(crate) fn text_of<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// The JSON values of a text, one behind the other. The last one of a session that was killed may
-/// be cut.
+/// Parses consecutive JSON values. An invalid value ends the list: the last value of a killed
+/// session may be truncated.
 pub(crate) fn values(text: &str) -> Result<Vec<Value>, ImportError> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter() {
@@ -336,12 +339,13 @@ pub(crate) fn values(text: &str) -> Result<Vec<Value>, ImportError> {
     Ok(all)
 }
 
-/// A count in a JSON object; 0 when it is missing.
+/// Returns the number under `key` in a JSON object, or 0 if it is missing.
 pub(crate) fn count(object: &Value, key: &str) -> u64 {
     object.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Some keys of a JSON object as metadata, where they are there and not null.
+/// Copies some keys of a JSON object to metadata under new names. Null and missing values are
+/// omitted.
 pub(crate) fn chosen(object: &Value, keys: &[(&str, &str)]) -> Metadata {
     let known = |(theirs, ours): &(&str, &str)| {
         let value = object.get(theirs).filter(|value| !value.is_null())?;

@@ -1,4 +1,4 @@
-//! Messages as OpenAI's Chat Completions takes them.
+//! Reads messages in the format of OpenAI's Chat Completions API.
 //!
 //! ```text
 //! {"messages": [{"role": "user", "content": "fix it"}, …]}        a request
@@ -56,14 +56,13 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     )
 }
 
-/// One message.
 #[derive(Deserialize)]
 struct ChatLogMessage<'a> {
     role: String,
     content: Option<ChatLogContent>,
     #[serde(borrow)]
     tool_calls: Option<Vec<ChatLogCall<'a>>>,
-    // What tool calls were before they had ids.
+    // The predecessor of `tool_calls`, which has no id.
     #[serde(borrow)]
     function_call: Option<ChatLogFunction<'a>>,
     tool_call_id: Option<String>,
@@ -95,7 +94,7 @@ struct ChatLogFunction<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Reads one message; its time is the one given. It is for the caller to push.
+/// Reads one message with the time `at`. The caller adds it to the builder.
 pub(crate) fn read_message(
     builder: &ConversationBuilder,
     raw: &RawValue,
@@ -184,7 +183,7 @@ fn result(
         match part {
             Part::Text { text: piece, .. } => text.push_str(&piece),
             Part::Image(_) => images.push(part),
-            // None of these come out of `parts`.
+            // `read_parts` returns none of these.
             Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
@@ -220,7 +219,7 @@ fn part(part: &Value) -> Result<Part, String> {
     }
 }
 
-/// A picture by its address: the picture itself where the address holds it.
+/// Returns the image at a URL: the image itself for a data URL, or else a text that names the URL.
 pub(crate) fn image_of(url: &str) -> Part {
     let inline = url
         .strip_prefix("data:")
@@ -234,8 +233,8 @@ pub(crate) fn image_of(url: &str) -> Part {
     }
 }
 
-/// Tokens as the API reports them, or as a program keeps them under shorter names. What was found
-/// in the cache or written to it is part of the prompt.
+/// Reads token counts under the API's keys or under shorter ones that some programs use. Tokens
+/// read from or written to the cache are part of the prompt tokens.
 pub(crate) fn used(usage: &Value) -> ReportedUsage {
     let first = |places: &[&str]| {
         places

@@ -1,8 +1,9 @@
-//! The session files of Claude Code: a line a piece of a message, each naming the line before it.
+//! Reads the session files of Claude Code: one part of a message per line, each with the id of its
+//! parent line.
 //!
-//! A session that was rewound holds several ends; the newest one is read, with all that leads to
-//! it. A reply of the model stands on several lines, one a block, under one message id. Sub-agents
-//! (side chains) are conversations of their own and are left out.
+//! A session that was rewound has several branches; the one that ends with the newest message is
+//! read. A reply of the model spans several lines, one per content block, with a common message id.
+//! Sub-agents (side chains) are separate conversations and are skipped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +25,7 @@ struct SessionLine<'a> {
     r#type: String,
     uuid: Option<String>,
     parent_uuid: Option<String>,
-    /// What led to a line after older ones were summarised.
+    /// The parent of the first line after older lines were summarized.
     logical_parent_uuid: Option<String>,
     timestamp: Option<Timestamp>,
     #[serde(default)]
@@ -64,7 +65,7 @@ struct ClaudeCodeBlock<'a> {
     source: Option<Value>,
 }
 
-/// A user or assistant line whose message could be read.
+/// A user or assistant line whose message was parsed.
 struct SessionMessage<'a> {
     line: SessionLine<'a>,
     message: ApiMessage<'a>,
@@ -75,7 +76,8 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     read_as(source, ImportFormat::ClaudeCode, None)
 }
 
-/// Reads the same lines, made of another agent's messages.
+/// Reads a session in Claude Code's line format that was converted from `format`, with a system
+/// prompt.
 pub(crate) fn read_as(
     source: SourceText<'_>,
     format: ImportFormat,
@@ -89,7 +91,7 @@ pub(crate) fn read_as(
     let mut about = ConversationHeader::default();
     let mut lines = Vec::new();
     for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
-        // The last line of a session that was killed may be cut.
+        // The last line of a killed session may be truncated.
         let Ok(line) = serde_json::from_str::<SessionLine<'_>>(text) else {
             builder.skipped += 1;
             continue;
@@ -112,7 +114,7 @@ pub(crate) fn read_as(
     builder.finish(format.name(), about)
 }
 
-/// What a line says of the whole session.
+/// Takes the session's id, name, and metadata from a line.
 fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     if let Some(summary) = &line.summary {
         about.name = Some(summary.clone());
@@ -134,8 +136,8 @@ fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     }
 }
 
-/// The places of the lines that lead to the newest message. Where the chain is broken, the line
-/// before in the file goes on.
+/// Returns the indices of the lines that lead to the newest message. Where a parent is missing, the
+/// previous message in the file takes its place.
 fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
         .iter()
@@ -233,8 +235,8 @@ fn blocks<'a>(
     blocks
 }
 
-/// What is on the way to the newest end, and what belongs to it beside the way: calls made at once
-/// have their results and their blocks on branches of their own.
+/// Returns the messages of the newest branch, plus the blocks and results that belong to its
+/// replies: parallel calls have theirs on separate branches.
 fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let mut replies = HashSet::new();
     let mut calls = HashSet::new();
@@ -269,8 +271,8 @@ fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessag
         .collect()
 }
 
-/// The lines of one reply together, where the first of them stands: a call that was run while the
-/// reply still arrived has its result between them.
+/// Moves the lines of each reply together, to the position of the first. The result of a call that
+/// ran while the reply was still streaming may be between them.
 fn in_order(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
@@ -286,7 +288,7 @@ fn in_order(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     keyed.into_iter().map(|(_, said)| said).collect()
 }
 
-/// A reply that stands on several lines.
+/// A reply that spans several lines.
 #[derive(Default)]
 struct ReplyBuilder {
     open: Option<(Option<String>, Message)>,
@@ -366,7 +368,7 @@ fn used(usage: &Value) -> ReportedUsage {
     }
 }
 
-/// The user's words as one message, each result as one of its own before them.
+/// Adds the user's text as one message, after one message for each result.
 fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     let mut words = Vec::new();
     for (block, _) in &said.blocks {

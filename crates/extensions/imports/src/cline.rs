@@ -1,12 +1,13 @@
-//! Sessions of cline: a list of messages as Anthropic's API takes them, which is the editor
-//! extension's `api_conversation_history.json`, or an object that holds one, which is the command
-//! line's `SESSION.messages.json`.
+//! Reads sessions of cline: either a list of messages in the format of Anthropic's API (the editor
+//! extension's `api_conversation_history.json`), or an object that contains such a list (the
+//! command line's `SESSION.messages.json`).
 
 use serde_json::{Value, json};
 
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, claude_code, time};
 
-/// Reads them as a session of the one agent whose file holds the same messages, a line each.
+/// Converts the messages to Claude Code's session lines, which contain messages in Anthropic's
+/// format, and reads those.
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let document: Value = serde_json::from_str(source.text)?;
     let messages = document
@@ -43,8 +44,8 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     )
 }
 
-/// The content, with results as text: the command line keeps a list of what was asked and what came
-/// of it.
+/// Returns the content with results as text. The command line stores each result as a list of
+/// queries and answers.
 fn content(message: &Value) -> Value {
     let mut content = message.get("content").cloned().unwrap_or_default();
     for block in content
@@ -91,8 +92,8 @@ fn usage(message: &Value) -> Option<Value> {
     }))
 }
 
-/// Whether a text of the user's role is cline's own: what it adds to every message, or the result
-/// of a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
+/// True if cline itself added a text of the user's role: the environment details, or the result of
+/// a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
 pub(crate) fn is_added(text: &str) -> bool {
     let result = || {
         text.strip_prefix('[')?
@@ -104,15 +105,15 @@ pub(crate) fn is_added(text: &str) -> bool {
     text.starts_with("<environment_details>") || result().is_some()
 }
 
-/// Whether the user said something in answer to a call.
+/// True if the text contains the user's answer to a call.
 pub(crate) fn is_answer(text: &str) -> bool {
     ["<feedback>", "<answer>", "<user_message>"]
         .iter()
         .any(|tag| text.contains(tag))
 }
 
-/// Whether a list of messages is one of cline's: tools are called in blocks, or messages have times
-/// in milliseconds.
+/// True if a list of messages is from cline: it has content blocks for tools, or messages with
+/// times in milliseconds.
 pub(crate) fn is_cline(messages: &[Value]) -> bool {
     let is_block = |block: &Value| {
         matches!(

@@ -1,9 +1,9 @@
-//! The rollout files of codex: a line an item of OpenAI's Responses API, in an envelope with time
-//! and kind.
+//! Reads the rollout files of codex: one item of OpenAI's Responses API per line, in an envelope
+//! with time and type.
 //!
-//! Only `response_item`s are what was said; events tell the same once more for people, except the
-//! token counts. Reasoning, words and calls that follow each other without a result between are one
-//! reply.
+//! Only `response_item` lines contain the conversation. Event lines repeat it for display, except
+//! for the token counts. Consecutive reasoning, text, and calls without a result between them form
+//! one reply.
 
 use haft_types::{Envelope, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde::Deserialize;
@@ -25,15 +25,15 @@ struct RolloutLine<'a> {
     payload: Option<&'a RawValue>,
 }
 
-/// The reader's place in the file.
+/// The state of the reader.
 struct RolloutReader {
     builder: ConversationBuilder,
     about: ConversationHeader,
     model: Option<String>,
     provider: String,
-    /// The reply that is being put together.
+    /// The reply under construction.
     reply: Option<Message>,
-    /// The sum of all requests so far, where the file tells it.
+    /// The total usage so far, if the file records it.
     total: Option<ReportedUsage>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         total: None,
     };
     for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
-        // The last line of a session that was killed may be cut.
+        // The last line of a killed session may be truncated.
         match serde_json::from_str::<RolloutLine<'_>>(text) {
             Ok(line) => reader.take(&line, text),
             Err(_) => reader.builder.skipped += 1,
@@ -62,8 +62,8 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 impl RolloutReader {
     fn take(&mut self, line: &RolloutLine<'_>, text: &str) {
         let at = time::read(&line.timestamp);
-        // Older files have neither envelope nor payload: the line is the item, the first one the
-        // session.
+        // Older files have neither envelope nor payload: each line is an item, and the first
+        // describes the session.
         let raw = line.payload.map_or(text, RawValue::get);
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
         match (line.type_or_session(), line.payload.is_some()) {
@@ -100,7 +100,8 @@ impl RolloutReader {
         }
     }
 
-    /// Token counts come after the reply they are about, and may come after its results.
+    /// Adds a token count to the last reply. The count follows the reply, and may follow its
+    /// results.
     fn event(&mut self, event: &Value) {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
@@ -128,8 +129,8 @@ impl RolloutReader {
         }
     }
 
-    /// What the newest request took: told as such, as the difference of two sums, or by older
-    /// versions without an envelope.
+    /// Returns the usage of the newest request: reported directly, as the difference of two totals,
+    /// or without an envelope in older versions.
     fn counted(&mut self, event: &Value) -> Option<ReportedUsage> {
         let total = event.pointer("/info/total_token_usage").map(used);
         let before = self.total;
@@ -138,7 +139,7 @@ impl RolloutReader {
             return Some(used(last));
         }
         match (total, before) {
-            // The same sum once more says nothing of a request.
+            // An unchanged total does not describe a new request.
             (Some(total), before) if Some(total) != before => {
                 Some(total.since(before.unwrap_or_default()))
             }
@@ -243,7 +244,7 @@ impl RolloutLine<'_> {
     }
 }
 
-/// Whether a user message was put there by the program: it begins with one of its tags.
+/// True if codex itself added a user message, which then begins with one of its tags.
 fn is_injected(text: &str) -> bool {
     let tags = [
         "<user_instructions>",
@@ -268,7 +269,7 @@ fn reasoning(item: &Value, raw: &str) -> Part {
         .get("encrypted_content")
         .and_then(Value::as_str)
         .map(str::to_owned);
-    // The item must go back as it came, and only with what it holds encrypted.
+    // The API accepts the item only unchanged and with its encrypted content.
     let raw = signature.is_some().then(|| raw.to_owned());
     Part::Thinking(Thinking {
         text: text.join("\n\n"),
@@ -288,7 +289,7 @@ fn call(item: &Value, raw: &str) -> Option<ToolCall> {
     let id = text("call_id").or_else(|| text("id"))?;
     let (name, arguments) = match item.get("type").and_then(Value::as_str)? {
         "function_call" => (text("name")?, text("arguments")?),
-        // Its input is free text, not JSON.
+        // The input is free text, not JSON.
         "custom_tool_call" => (
             text("name")?,
             json!({ "input": text("input")? }).to_string(),
@@ -310,7 +311,7 @@ fn call(item: &Value, raw: &str) -> Option<ToolCall> {
     })
 }
 
-/// What a call gave: plain text, or JSON around it that says how it went.
+/// Reads the output of a call: plain text, or JSON with text, exit code, or status.
 fn output(output: &Value) -> Envelope {
     let mut exit_code = None;
     let (text, success) = match output {
@@ -373,7 +374,8 @@ fn content(content: &Value) -> Vec<Part> {
     pieces.iter().filter_map(part).collect()
 }
 
-/// Cached input is part of the input here, and reasoning part of the output.
+/// Reads token counts. Cached input is part of the input in this format, and reasoning is part of
+/// the output.
 pub(crate) fn used(usage: &Value) -> ReportedUsage {
     let cached = count(usage, "cached_input_tokens");
     let written = count(usage, "cache_write_input_tokens");

@@ -1,8 +1,7 @@
-//! The stream of `codex exec --json`: events of a thread, of which the items that are completed are
-//! what was done.
+//! Reads the event stream of `codex exec --json`. The completed items contain the conversation.
 //!
-//! The stream does not hold the prompt; a message of the program's stands in its place and says so.
-//! Commands, changes of files and calls of servers are items that hold call and result at once.
+//! The stream does not include the prompt; a placeholder message takes its place. Commands, file
+//! changes, and MCP calls are items that contain both call and result.
 
 use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
                 builder.push(prompt);
             }
             Some("item.completed") => item(&mut builder, event.get("item").unwrap_or(&Value::Null)),
-            // Counts are of the whole turn: they stand at its last reply.
+            // The counts cover the whole turn; they are stored on its last reply.
             Some("turn.completed") => {
                 let usage = event.get("usage").map(codex::used);
                 if let Some(reply) = builder.last_reply_mut() {
@@ -120,7 +119,7 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
             };
             return step(builder, item, &name, &arguments, done);
         }
-        // What was found is not in the stream.
+        // The stream does not include search results.
         "web_search" => {
             return step(
                 builder,
@@ -130,14 +129,15 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
                 Envelope::success(""),
             );
         }
-        // It is completed with the turn; what it says was said when it began or was updated.
+        // The list was already read from its start and update events.
         "todo_list" => return,
         _ => return builder.skipped += 1,
     };
     builder.reply(part);
 }
 
-/// The list of things to do, each time it is another one.
+/// Adds a to-do list as a call of `update_plan`. Each version of the list becomes a call of its
+/// own.
 fn plan(builder: &mut ConversationBuilder, item: &Value) {
     if text_of(item, "type") != Some("todo_list") {
         return;
@@ -170,7 +170,7 @@ fn plan(builder: &mut ConversationBuilder, item: &Value) {
     );
 }
 
-/// A call and its result.
+/// Adds a call and its result.
 fn step(
     builder: &mut ConversationBuilder,
     item: &Value,

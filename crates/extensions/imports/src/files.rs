@@ -1,5 +1,5 @@
-//! Documents: haft's own export, and the layout of one JSON file a conversation that spells a few
-//! things otherwise (`conversation_id`, times as seconds, `timestamp` for a message's time, content
+//! Reads documents: haft's own export, and a similar layout of one JSON file per conversation with
+//! some differences (`conversation_id`, times in seconds, `timestamp` for a message's time, content
 //! that is not text).
 
 use haft_store::ConversationDocument;
@@ -11,13 +11,14 @@ use serde_json::value::RawValue;
 use crate::build::{ConversationBuilder, ConversationHeader, count};
 use crate::{ImportError, ImportedConversation, SourceText, time};
 
-/// What conversations of the other layout say they come from.
+/// The source format recorded for conversations in the other layout.
 const FILES: &str = "files";
 
-/// Reads one document, or one a line.
+/// Reads one document, or one document per line.
 pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
     let whole = read_one(source.text, source.now);
-    // Several documents: one that is cut or wrong in itself must not be told as a wrong line.
+    // A truncated or invalid single document must not be reported as an invalid line, so every line
+    // must be an object here.
     let lines: Vec<&str> = source
         .text
         .lines()
@@ -42,7 +43,8 @@ fn read_one(text: &str, now: Timestamp) -> Result<ImportedConversation, ImportEr
             document,
             skipped: 0,
         }),
-        // What is wrong with it as another layout says more than what keeps it from being ours.
+        // The error of the other layout is more helpful than the reason why the document is not
+        // haft's own.
         Err(_) => read_loose(serde_json::from_str(text)?, now),
     }
 }
@@ -101,7 +103,7 @@ fn read_loose(
     Ok(read)
 }
 
-/// A time that may be missing, but not wrong.
+/// Parses a time that may be missing but not invalid.
 fn given_time(key: &'static str, value: &Value) -> Result<Option<Timestamp>, ImportError> {
     match (value, time::read(value)) {
         (Value::Null, _) => Ok(None),
@@ -138,7 +140,7 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
             message_id: id,
             ..message
         }),
-        // Short ids and other names are kept for who knows the message by them.
+        // Ids in other formats are kept, because other programs refer to the message by them.
         Some(Err(_)) => {
             message
                 .metadata
@@ -150,7 +152,7 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
     Ok(())
 }
 
-/// Text, haft's own parts, or any other JSON as its text.
+/// Reads text, haft's own parts, or any other JSON as its text.
 fn content(raw: Option<&RawValue>) -> Result<Vec<Part>, String> {
     let Some(raw) = raw.map(RawValue::get).filter(|raw| *raw != "null") else {
         return Ok(Vec::new());

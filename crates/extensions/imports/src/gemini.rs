@@ -1,8 +1,8 @@
-//! Sessions of gemini-cli: an object with a list of messages, or from version 0.40 on a line for
-//! each change of one.
+//! Reads sessions of gemini-cli: an object with a list of messages, or since version 0.40 a line
+//! for each change of the session.
 //!
-//! A call stands in the model's message together with its result; newer versions write the result
-//! once more as a message. Neither the system prompt nor the tools are in the file.
+//! A message of the model contains both the call and its result; newer versions repeat the result
+//! as a message. The system prompt and the tools are not in the file.
 
 use haft_types::{Envelope, Image, Message, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
@@ -40,8 +40,8 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     builder.finish(ImportFormat::Gemini.name(), about)
 }
 
-/// The session that lines of changes lead to: messages are added or replaced by id, set all at
-/// once, or taken back.
+/// Replays the lines of changes and returns the resulting session: messages are added, replaced by
+/// id, set as a whole list, or rewound.
 fn replayed(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
     let mut session = json!({});
     let mut messages = Vec::<Value>::new();
@@ -100,7 +100,7 @@ fn take(builder: &mut ConversationBuilder, said: &Value) {
                 builder.push(result);
             }
         }
-        // What the program told its user.
+        // Notices to the user.
         Some("info" | "warning" | "error") => {}
         _ => builder.skipped += 1,
     }
@@ -155,7 +155,7 @@ fn reply(
     reply
 }
 
-/// Text, or the parts of Google's API. A result that is there already is left out.
+/// Reads text or parts in the format of Google's API. Repeated results are omitted.
 fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
     let part = |piece: &Value| {
         if let Some(result) = piece.get("functionResponse") {
@@ -185,7 +185,8 @@ fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
     }
 }
 
-/// What is cached is part of the input here, and thinking is beside the output.
+/// Reads token counts. Cached tokens are part of the input in this format, and thinking tokens are
+/// not part of the output.
 fn used(tokens: &Value) -> ReportedUsage {
     let cached = count(tokens, "cached");
     let reasoning = count(tokens, "thoughts");

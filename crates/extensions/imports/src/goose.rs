@@ -1,7 +1,7 @@
-//! Sessions of goose as `goose session export --format json` prints them, and the files of versions
-//! before its database: a line about the session, then a line a message.
+//! Reads sessions of goose as `goose session export --format json` prints them, and the files of
+//! versions before its database: one line about the session, then one line per message.
 //!
-//! Neither the system prompt nor the tools are recorded, and tokens only as a sum of the session.
+//! The system prompt and the tools are not recorded, and tokens only as a total of the session.
 
 use haft_types::{
     ContentHash, ConversationId, Envelope, Image, MessageId, Metadata, Origin, Part, Role,
@@ -62,7 +62,7 @@ fn read_session(
         session,
         &[("accumulated_input_tokens", "input_tokens")],
     ));
-    // Its own ids are a day and a number, the same on every machine.
+    // goose's ids are a date and a number, which are not unique across machines.
     let id = text_of(session, "id").map(|id| format!("goose {id} {}", session["created_at"]));
     let id = id.map(|id| {
         ConversationId::from(MessageId::derived(ContentHash::of(id.as_bytes())).0).to_string()
@@ -103,7 +103,7 @@ fn take(builder: &mut ConversationBuilder, said: &Value, model: Option<&str>) {
         return builder.push(reply);
     }
     let mut message = builder.message(Role::User, parts, at);
-    // What its user never sees is the summary of what was before.
+    // Messages hidden from the user are summaries of earlier messages.
     let is_hidden = said
         .pointer("/metadata/userVisible")
         .and_then(Value::as_bool)
@@ -148,7 +148,7 @@ fn part(piece: &Value) -> Option<Part> {
     })
 }
 
-/// A result as MCP has it: what is meant for the model of it, and the exit code of a command.
+/// Converts an MCP result: the content that is meant for the model, and the exit code of a command.
 fn envelope(result: &Value) -> Envelope {
     if let Some(error) = text_of(result, "error") {
         return Envelope::failure("failed", error);

@@ -1,8 +1,8 @@
-//! The `context.jsonl` of kimi-cli: what it sends, a chat message a line, and lines of its own
-//! whose role begins with `_`.
+//! Reads the `context.jsonl` of kimi-cli: one chat message per line, and control lines whose role
+//! begins with `_`.
 //!
-//! It holds the system prompt, but neither tools, nor the model, nor times; of tokens only how full
-//! the window is.
+//! The file contains the system prompt, but not the tools, the model, or times. Its only token
+//! count is the fill level of the context window.
 
 use haft_types::{Envelope, Message, Origin, Part, Role};
 use serde_json::value::to_raw_value;
@@ -32,7 +32,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
             Err(_) => builder.skipped += 1,
         }
     }
-    // The prompt says the time of its session, so that the beginning is enough for an id.
+    // The system prompt contains the start time of the session, so the first messages identify it.
     let about = ConversationHeader {
         id: builder.id_of_first(2),
         ..ConversationHeader::default()
@@ -40,7 +40,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     builder.finish(ImportFormat::Kimi.name(), about)
 }
 
-/// Takes the thoughts out of the content.
+/// Removes the thoughts from the content and returns them.
 fn thoughts(said: &mut Value) -> String {
     let mut thoughts = Vec::new();
     if let Some(parts) = said.get_mut("content").and_then(Value::as_array_mut) {
@@ -55,7 +55,7 @@ fn thoughts(said: &mut Value) -> String {
     thoughts.join("\n")
 }
 
-/// A result of several texts as one, a line each.
+/// Joins the texts of a result into one, with a line break between them.
 fn join_texts(said: &mut Value) {
     let Some(parts) = said.get("content").and_then(Value::as_array) else {
         return;
@@ -66,7 +66,8 @@ fn join_texts(said: &mut Value) {
     }
 }
 
-/// What the program added is not the user's, and what failed is said in its own tag.
+/// Marks messages that the program added, and sets the status and exit code of results from their
+/// `<system>` tag.
 fn as_known(mut message: Message) -> Message {
     let added = matches!(message.content.first(), Some(Part::Text { text, .. }) if text.starts_with("<system"));
     if message.role == Role::User && added {

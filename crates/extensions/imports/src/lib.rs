@@ -1,19 +1,19 @@
-//! Conversations of other agents, read as documents of the store: session files, request bodies and
-//! recordings of programs that are not haft, and haft's own exports.
+//! Reads conversations of other agents as documents of haft's store: session files, request bodies,
+//! recorded event streams, and haft's own exports.
 //!
-//! One module per format, all of them pure functions of the text: nothing here reads a clock or a
-//! store, and nothing is written; the caller gives the text and hands the documents to
-//! [`Store::import`](haft_store::Store::import). Where a session is no text, [`stored_text`] makes
-//! one of the agent's database or folder. Only that module and `session_folders.rs`, which finds the
-//! sessions other agents keep, read files.
+//! One module per format. Each is a pure function of the text: it must not read a clock or a store,
+//! and nothing is written. The caller supplies the text and passes the documents to
+//! [`Store::import`](haft_store::Store::import). For a session that is not a text file,
+//! [`read_stored_text`] builds the text from the agent's database or folder. Only that module and
+//! `session_folders.rs`, which finds the sessions of other agents, read files.
 //!
-//! Invariant: the same text gives the same ids, and a text that only grew gives the same messages
-//! and then more. What a format says and haft has no place for is kept in metadata or counted as
-//! skipped, never guessed.
+//! Invariant: identical text gives identical ids, and a text that was only appended to gives its
+//! earlier messages followed by new ones. Data that haft has no field for is kept in metadata or
+//! counted as skipped, never guessed.
 //!
 //! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then
-//! `claude_code.rs`, the longest of the formats, and `tool_data.rs`, which gives results the shapes
-//! of haft's own tools.
+//! `claude_code.rs`, the longest of the formats, and `tool_data.rs`, which converts results to the
+//! shapes of haft's own tools.
 
 mod auto_coder;
 mod build;
@@ -49,20 +49,21 @@ pub use session_folders::{
 };
 pub use stored::{StoredSession, is_database, stored_sessions, stored_text};
 
-/// A format conversations are read from.
+/// A format that conversations are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ImportFormat {
-    /// One JSON document a conversation, as haft exports it, or with `conversation_id` and times in
-    /// seconds.
+    /// One JSON document per conversation, as haft exports it, or with `conversation_id` and times
+    /// in seconds.
     Document,
-    /// Messages as OpenAI's Chat Completions takes them: a list, or an object with `messages`.
+    /// Messages in the format of OpenAI's Chat Completions API: a list, or an object with
+    /// `messages`.
     OpenaiChat,
     /// The session file of Claude Code: JSON lines.
     ClaudeCode,
     /// The rollout file of codex: JSON lines.
     Codex,
-    /// Recorded trajectories: one conversation a line, in OpenAI's chat messages.
+    /// Recorded trajectories: one conversation per line, in OpenAI's chat messages.
     Trajectory,
     /// The events that `codex exec --json` prints: JSON lines.
     CodexExec,
@@ -77,9 +78,9 @@ pub enum ImportFormat {
     /// The session file of gemini-cli: one JSON object, or JSON lines.
     #[strum(serialize = "gemini-cli")]
     Gemini,
-    /// Sessions of opencode as it exports them, or its database.
+    /// Sessions that opencode exported, or its database.
     Opencode,
-    /// Sessions of goose as it exports them, its older files, or its database.
+    /// Sessions that goose exported, its older files, or its database.
     Goose,
     /// The context file of kimi-cli: JSON lines.
     #[strum(serialize = "kimi-cli")]
@@ -89,12 +90,12 @@ pub enum ImportFormat {
 }
 
 impl ImportFormat {
-    /// Every format there is.
+    /// Every format.
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
     const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -117,12 +118,12 @@ impl FromStr for ImportFormat {
     }
 }
 
-/// A text to be read, and what it does not say itself.
+/// A text to import, and the default time of its messages.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'a> {
     /// The text.
     pub text: &'a str,
-    /// The time of what has none.
+    /// The time of messages that have none.
     pub now: Timestamp,
 }
 
@@ -131,54 +132,54 @@ pub struct SourceText<'a> {
 pub struct ImportedConversation {
     /// The conversation.
     pub document: ConversationDocument,
-    /// Lines and pieces that could not be read or have no place here.
+    /// The number of lines and parts that could not be read or have no equivalent in haft.
     pub skipped: usize,
 }
 
-/// Why a text is no conversation.
+/// The reason why a text cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It has none of the formats.
+    /// The text has none of the known formats.
     #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::NAMES.join(", "))]
     Unknown,
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// A line cannot be read.
     #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// Why.
+        /// A description of the problem.
         problem: String,
     },
     /// A message cannot be read.
     #[error("message {number}: {problem}")]
     Message {
-        /// Its number, from 1.
+        /// The message number, from 1.
         number: usize,
-        /// Why.
+        /// A description of the problem.
         problem: String,
     },
-    /// A value is not what it must be.
+    /// A value has the wrong type or form.
     #[error("`{key}` is `{value}`, which is not {expected}")]
     Value {
-        /// Its name.
+        /// The key of the value.
         key: &'static str,
-        /// What it is.
+        /// The value as JSON.
         value: String,
-        /// What it must be.
+        /// A description of a valid value.
         expected: &'static str,
     },
     /// A database cannot be read.
     #[error("its database cannot be read: {0}")]
     Database(#[from] rusqlite::Error),
-    /// There are no messages in it.
+    /// The text contains no messages.
     #[error("it holds no messages")]
     Empty,
 }
 
-/// Reads the conversations of a text, in this format or in the one it looks like.
+/// Reads the conversations in a text. Detects the format if `format` is `None`.
 pub fn read_conversations(
     source: SourceText<'_>,
     format: Option<ImportFormat>,
@@ -210,7 +211,7 @@ pub fn read_conversations(
     }
 }
 
-/// The format of a text, by what its first value looks like.
+/// Detects the format of a text from its first JSON value.
 fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
     if text.starts_with('[') {
         let list: Vec<Value> = serde_json::from_str(text)?;
@@ -222,7 +223,7 @@ fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
             ImportFormat::OpenaiChat
         });
     }
-    // The whole of it where it is one value, else its first line that is one.
+    // Tries the whole text as one value, then the first lines.
     let whole = serde_json::from_str::<Value>(text);
     let lines = || {
         text.lines()
@@ -306,7 +307,8 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
             .any(openhands::is_event)
             .then_some(ImportFormat::Openhands);
     }
-    // Older files of codex hold bare items after a first line with the session's id.
+    // Older files of codex begin with a line that has the session id, followed by items without an
+    // envelope.
     let payload = is_text("type") && has("payload");
     let first = is_text("id") && is_text("timestamp") && has("instructions");
     (payload || first).then_some(ImportFormat::Codex)

@@ -1,8 +1,8 @@
-//! Sessions of opencode as `opencode export` prints them: messages of parts, a call and its result
-//! in one part.
+//! Reads sessions of opencode as `opencode export` prints them: messages of parts, where one part
+//! holds a call and its result.
 //!
-//! A message of the model may hold several steps, which are several requests. Neither the system
-//! prompt nor the tools are recorded.
+//! A message of the model may contain several steps, each a separate request. The system prompt and
+//! the tools are not recorded.
 
 use haft_types::{Envelope, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn is_set(part: &Value, key: &str) -> bool {
 
 fn take_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value]) {
     let at = said.pointer("/time/created").and_then(time::read);
-    // The text of attached files is there as well, as text of the program's.
+    // The text of attached files is included, marked as synthetic.
     let part = |part: &Value| match text_of(part, "type")? {
         "text" => text_of(part, "text")
             .filter(|text| !text.is_empty())
@@ -85,7 +85,7 @@ fn take_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value])
     });
 }
 
-/// One request's worth of a reply: what was said and called, and what came of the calls.
+/// The part of a reply from one request: text and calls, and the results of the calls.
 #[derive(Default)]
 struct Step {
     said: Vec<Part>,
@@ -129,7 +129,7 @@ impl Step {
                 Some("step-finish") => {
                     std::mem::take(&mut step).end(builder, reply, part.get("tokens"));
                 }
-                // Marks of the program's own.
+                // Control parts of the program.
                 Some(
                     "step-start" | "snapshot" | "patch" | "agent" | "retry" | "subtask"
                     | "compaction",
@@ -161,7 +161,7 @@ impl Step {
         let envelope = match text_of(state, "status") {
             Some("completed") => Envelope::success(text("output")),
             Some("error") => Envelope::failure("failed", text("error")),
-            // It never ended.
+            // The call never ended.
             _ => return,
         };
         let code = state.pointer("/metadata/exit").and_then(Value::as_i64);

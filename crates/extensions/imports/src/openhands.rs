@@ -1,15 +1,15 @@
-//! The conversations of `OpenHands`: events, each an action of somebody or an observation that an
+//! Reads the conversations of `OpenHands`: events, each either an action or the observation that an
 //! action caused.
 //!
 //! ```text
 //! [{"action": …}, {"observation": …}, …]                  a trajectory
-//! {"history": [[{"action": …}, {"observation": …}], …]}   pairs of them, as evaluations wrote them in 2024
+//! {"history": [[{"action": …}, {"observation": …}], …]}   pairs, as evaluations wrote them in 2024
 //! {"history": [{"kind": "ActionEvent", …}, …]}            since 1.0, read in `sdk.rs`
 //! ```
 //!
-//! Whoever writes such a file may leave out who spoke and what an observation answers. Then the
-//! place says it: the first message is the user's, and an observation answers the newest call that
-//! has no result yet.
+//! Some files lack the source of a message and the cause of an observation. Both are then derived
+//! from the position: the first message is the user's, and an observation answers the newest call
+//! without a result.
 
 mod sdk;
 
@@ -54,7 +54,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     )
 }
 
-/// Whether a value is an event, or a pair of them.
+/// True if a value is an event or a pair of events.
 pub(crate) fn is_event(value: &Value) -> bool {
     let first = value
         .as_array()
@@ -66,9 +66,9 @@ pub(crate) fn is_event(value: &Value) -> bool {
 
 struct EventReader {
     builder: ConversationBuilder,
-    /// The calls that have no result yet.
+    /// The ids of calls without a result.
     open: Vec<String>,
-    /// Whether anything but instructions was said.
+    /// True if the conversation contains more than instructions.
     is_begun: bool,
 }
 
@@ -97,9 +97,9 @@ impl EventReader {
                 self.instruct(vec![Part::text(said("content").unwrap_or_default())], at);
             }
             Some("condensation") => self.summarise(said("summary"), at),
-            // What the program does with itself.
+            // Internal state of the program.
             Some("change_agent_state" | "recall" | "null" | "condensation_request") => {}
-            // Nothing answers it: what it says is the answer.
+            // These actions have no observation; their text is the final reply.
             Some("finish" | "reject") => {
                 let text =
                     first(&["final_thought", "thought"]).or_else(|| text_of(event, "message"));
@@ -133,7 +133,7 @@ impl EventReader {
         }
     }
 
-    /// Who said a message. The agent waits for an answer to what it says, and nobody else does.
+    /// Returns the sender of a message. Only messages of the agent wait for a response.
     fn speaker(&self, event: &Value) -> (Role, Option<Origin>) {
         let waits = event
             .pointer("/args/wait_for_response")
@@ -201,7 +201,8 @@ impl EventReader {
         self.builder.push(message);
     }
 
-    /// The call as the model made it where that is kept, else as the action says.
+    /// Returns the call as the model made it if the event contains it, or else a call built from
+    /// the action.
     fn call(&self, event: &Value, action: &str) -> ToolCall {
         let id = call_id(event, event.get("id"))
             .unwrap_or_else(|| format!("call_at_{}", self.builder.count()));
@@ -241,7 +242,7 @@ impl EventReader {
     }
 }
 
-/// The id of a call: the model's own, else one from the number of the action.
+/// Returns the id of a call: the model's own, or one derived from the number of the action.
 fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
     let own = event
         .pointer("/tool_call_metadata/tool_call_id")
@@ -250,8 +251,8 @@ fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
         .or_else(|| Some(format!("call_{}", number?)))
 }
 
-/// What came of a call. `about` says how a command exited, itself or in its metadata; -1 is one
-/// that still runs.
+/// Builds the result of a call. `about` contains the exit code, directly or in its metadata; -1
+/// means that the command is still running.
 fn result(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
     let code = ["/exit_code", "/metadata/exit_code"]
         .iter()

@@ -1,8 +1,8 @@
-//! The session files of pi: a line an entry, each naming the one before it, messages in the shape
-//! of pi's own library.
+//! Reads the session files of pi: one entry per line, each with the id of its parent, and messages
+//! in the format of pi's own library.
 //!
-//! A session that went back to an earlier entry holds several branches; the one that leads to the
-//! newest entry is read. Files of the first version are one line of entries without ids.
+//! A session that went back to an earlier entry has several branches; the one that ends with the
+//! newest entry is read. Files of the first version are a list of entries without ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     }
     let wanted = newest_branch(&entries);
     for (entry, _) in entries.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
-        // The user may name a session, and name it anew.
+        // The user may rename a session; the last name counts.
         if text_of(entry, "type") == Some("session_info") {
             about.name = text_of(entry, "name").map(str::to_owned);
         }
@@ -41,7 +41,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     builder.finish(ImportFormat::Pi.name(), about)
 }
 
-/// Which entries lead to the newest one: all of them where they have no ids.
+/// Returns for each entry whether it leads to the newest one. All entries do if they have no ids.
 fn newest_branch(entries: &[Value]) -> Vec<bool> {
     let places: HashMap<&str, usize> = entries
         .iter()
@@ -80,13 +80,13 @@ fn take(builder: &mut ConversationBuilder, entry: &Value) {
             )]));
             builder.push(message);
         }
-        // What an extension adds for the model.
+        // Added by an extension for the model.
         (Some("custom_message"), _) => {
             let said = parts(entry.get("content").unwrap_or(&Value::Null));
             let message = builder.message(Role::User, said, at).from(Origin::Engine);
             builder.push(message);
         }
-        // Settings: nothing was said.
+        // Settings, which are not part of the conversation.
         (
             Some("model_change" | "thinking_level_change" | "label" | "session_info" | "custom"),
             _,
@@ -115,8 +115,7 @@ fn take_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
             };
             result(builder, call, said, content, at)
         }
-        // A command of the user's own, which the model sees as its output unless the user keeps it
-        // from it.
+        // A command the user ran. The model receives its output unless the user excluded it.
         Some("bashExecution") if said.get("excludeFromContext") == Some(&true.into()) => return,
         Some("bashExecution") => {
             let text = |key: &str| text_of(said, key).unwrap_or_default();

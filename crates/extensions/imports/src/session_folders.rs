@@ -93,7 +93,8 @@ const FOLDERS: [SessionFolder; 10] = [
 /// The maximum size of a session file, in bytes.
 const MAX_SESSION: u64 = 64 << 20;
 
-/// The folders that session folders are below. Without one, its sessions are not found.
+/// The folders below which session folders are searched. Sessions below a missing one are not
+/// found.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRoots {
     /// The user's home folder.
@@ -146,7 +147,7 @@ pub struct ForeignSession {
     pub changed: Timestamp,
 }
 
-/// Returns the session folders as users write them, separated by commas.
+/// Returns the session folders in the form users write them, separated by commas.
 pub fn session_folders() -> String {
     FOLDERS
         .map(|one| {
@@ -171,8 +172,8 @@ impl SessionFolder {
         name.starts_with(self.name.0) && self.name.1.iter().any(|end| name.ends_with(end))
     }
 
-    /// Lists the session files in a folder and its subfolders. Unreadable entries are skipped; links
-    /// are not followed.
+    /// Adds the session files in a folder and its subfolders to `found`. Unreadable entries are
+    /// skipped; links are not followed.
     fn list(&self, folder: &Path, below: &Path, deeper: usize, found: &mut Vec<ForeignSession>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, Ok(kind)) = (below.join(entry.file_name()), entry.file_type()) else {
@@ -277,7 +278,6 @@ pub fn find_session(roots: &SessionRoots, agent: &str, path: &[&str]) -> Option<
         })
 }
 
-/// Reads a session.
 pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, SessionError> {
     let SessionPlace { file, id, format } = place;
     let about = fs::metadata(file).map_err(SessionError::Io)?;
@@ -296,8 +296,8 @@ pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, S
     read_conversations(SourceText { text: &text, now }, Some(*format)).map_err(SessionError::Import)
 }
 
-/// Lists the session files of the agent with this name, or returns `None` if no folders of such an
-/// agent are known.
+/// Lists the session files of the agent with this name, or returns `None` if no session folders of
+/// that agent are known.
 pub fn session_files(roots: &SessionRoots, agent: &Path) -> Option<Vec<PathBuf>> {
     let format: ImportFormat = agent.to_str()?.parse().ok()?;
     FOLDERS

@@ -1,9 +1,9 @@
-//! Sessions that are no text of their own: the databases of goose and opencode, the folders of
-//! older opencodes and those of `OpenHands`. They are put together as the program itself would
-//! export them, and read on as that text.
+//! Exports sessions that are not a single text file: the databases of goose and opencode, and the
+//! folders of older opencode versions and of `OpenHands`. The text has the format of the program's
+//! own export, which the other modules read.
 //!
-//! Nothing is written: a database is opened for reading, and where no writer has left a log beside
-//! it, as a file that nobody writes to.
+//! Nothing is written: a database is opened read-only, and as immutable if it has no write-ahead
+//! log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use serde_json::{Map, Value, json};
 use crate::build::text_of;
 use crate::{ImportError, time};
 
-/// One session of a database.
+/// A session in a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Its id there.
+    /// The session's id in the database.
     pub id: String,
-    /// Its name there.
+    /// The session's name in the database, or its id if it has none.
     pub name: String,
-    /// The size of its messages.
+    /// The total size of its messages, in bytes.
     pub bytes: u64,
-    /// When it was last used.
+    /// The time of the last change.
     pub changed: Option<Timestamp>,
 }
 
-/// The text of a file that is none itself: the sessions of a database, or the one with this id, or
-/// the session of which an opencode or `OpenHands` folder holds the messages elsewhere. `None`
-/// where the file is its own text.
+/// Returns the exported text of a file that does not contain it itself: all sessions of a database,
+/// or only `session`, or the session of an opencode or `OpenHands` folder whose messages are in
+/// other files. Returns `None` if the file itself is the text.
 pub fn stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
     if is_database(path) {
         let database = Database::open(path)?;
@@ -42,7 +42,7 @@ pub fn stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>,
     Ok(in_folder(path))
 }
 
-/// The sessions of a database, in no particular order.
+/// Lists the sessions of a database that have messages, ordered by id.
 pub fn stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     let database = Database::open(path)?;
     let size = format!(
@@ -77,7 +77,7 @@ pub fn stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     Ok(all)
 }
 
-/// Whether a file is a database, by its first bytes.
+/// True if the first bytes of a file are those of an SQLite database.
 pub fn is_database(path: &Path) -> bool {
     use std::io::Read as _;
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -88,13 +88,14 @@ pub fn is_database(path: &Path) -> bool {
         && begin == *MAGIC
 }
 
-/// An open database, and where it has its sessions.
+/// An open database and the names of its tables.
 struct Database {
     connection: Connection,
-    /// The tables of sessions and of what was said.
+    /// The table of sessions.
     sessions: &'static str,
+    /// The table of messages.
     table: &'static str,
-    /// The column of its text.
+    /// The column of the messages' text.
     text: &'static str,
 }
 
@@ -128,7 +129,7 @@ impl Database {
         })
     }
 
-    /// The rows of a query as objects, by the names of their columns.
+    /// Returns the rows of a query as objects with a key per column.
     fn rows(&self, query: &str, argument: Option<&str>) -> Result<Vec<Value>, ImportError> {
         let mut statement = self.connection.prepare(query)?;
         let names: Vec<String> = statement
@@ -150,7 +151,7 @@ impl Database {
         )
     }
 
-    /// One session as its program exports it.
+    /// Returns one session in the format of its program's export.
     fn export(&self, session: &Value) -> Result<String, ImportError> {
         let id = text_of(session, "id");
         let mut session = session.clone();
@@ -188,7 +189,7 @@ impl Database {
     }
 }
 
-/// A row as an object. Columns of JSON are read as such.
+/// Converts a row to an object. Columns that contain JSON are parsed.
 fn object(row: &Row<'_>, names: &[String]) -> rusqlite::Result<Value> {
     let mut object = Map::new();
     for (index, name) in names.iter().enumerate() {
@@ -208,15 +209,16 @@ fn object(row: &Row<'_>, names: &[String]) -> rusqlite::Result<Value> {
     Ok(object.into())
 }
 
-/// The file with this at the end of its name.
+/// Appends `end` to the file name of a path.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
-/// A session of opencode before its database: `session/PROJECT/ID.json`, `message/ID/*.json`,
-/// `part/MESSAGE/*.json`.
+/// Exports a session from a folder: of `OpenHands` (`base_state.json`, `events/*.json`), or of an
+/// opencode version before its database (`session/PROJECT/ID.json`, `message/ID/*.json`,
+/// `part/MESSAGE/*.json`).
 fn in_folder(path: &Path) -> Option<String> {
     let values = |folder: PathBuf| {
         let mut files: Vec<_> = fs::read_dir(folder)
@@ -227,7 +229,7 @@ fn in_folder(path: &Path) -> Option<String> {
         files.sort();
         let read =
             |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
-        // What cannot be read is nothing, which is counted with what is not imported.
+        // An unreadable file becomes null, which is counted as skipped.
         Some(
             files
                 .iter()

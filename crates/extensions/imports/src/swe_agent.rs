@@ -1,11 +1,12 @@
-//! The `.traj` files of SWE-agent: one JSON object with the messages of the run under `history`.
+//! Reads the `.traj` files of SWE-agent: one JSON object with the messages of the run under
+//! `history`.
 //!
-//! With function calling the messages are OpenAI's, but for results that name their calls in a
-//! list; without it every observation is a message of the user's role. The first of that role that
-//! belongs to no demonstration is the task, whatever type it is said to be; no other is a person's.
+//! With function calling, the messages are in OpenAI's format, except that results name their calls
+//! in a list. Without it, every observation is a user message. The first user message that is not
+//! part of a demonstration is the task, whatever its type; all others were written by the program.
 //!
-//! mini-swe-agent has the same under `messages`, with time, model and tokens of each message beside
-//! it in `extra`.
+//! mini-swe-agent has the messages under `messages`, with the time, model, and tokens of each in
+//! its `extra`.
 
 use haft_types::{Metadata, Origin, Role};
 use serde_json::value::RawValue;
@@ -24,7 +25,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         .into_iter()
         .flatten();
     let mut has_task = false;
-    // How the run ended is no message of it.
+    // The exit status of the run is not part of the conversation.
     let history = history.filter(|said| said.get("role").is_none_or(|role| role != "exit"));
     for (index, said) in history.enumerate() {
         let failed = |problem: String| ImportError::Message {
@@ -68,7 +69,7 @@ fn is_demonstration(said: &Value) -> bool {
     flag("is_demo") || said.get("message_type").and_then(Value::as_str) == Some("demonstration")
 }
 
-/// The message with the keys that OpenAI has for it.
+/// Converts a message to OpenAI's keys.
 fn as_chat(said: &Value) -> Value {
     let mut chat = json!({ "role": said["role"], "content": said["content"] });
     let blocks = said
@@ -86,7 +87,7 @@ fn as_chat(said: &Value) -> Value {
         Some(text) => text.clone(),
         None => thoughts.join("\n").into(),
     };
-    // Demonstrations hold calls that are null.
+    // In demonstrations, `tool_calls` may be null.
     if let Some(calls) = said.get("tool_calls").filter(|calls| calls.is_array()) {
         chat["tool_calls"] = calls.clone();
     }

@@ -1,12 +1,12 @@
-//! Times as other programs write them.
+//! Parses the time formats of other programs.
 
 use haft_types::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A time: RFC 3339, the same without a zone (then UTC), or seconds since 1970 with or without
-/// decimals.
+/// Parses RFC 3339, RFC 3339 without a zone (as UTC), or seconds since 1970 with or without
+/// decimals. Large integers count as milliseconds.
 pub(crate) fn read(value: &Value) -> Option<Timestamp> {
     match value {
         Value::String(text) => text.parse().ok().or_else(|| {
@@ -25,7 +25,7 @@ pub(crate) fn read(value: &Value) -> Option<Timestamp> {
 
 fn from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
     if let Some(seconds) = number.as_i64() {
-        // Beyond the year 5000 it is milliseconds that are meant.
+        // Larger values, as seconds beyond the year 5000, are milliseconds.
         const MILLISECONDS: i64 = 100_000_000_000;
         return if seconds < MILLISECONDS {
             Timestamp::from_second(seconds)
@@ -34,7 +34,7 @@ fn from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
         }
         .ok();
     }
-    // A double holds microseconds of this century and no more; its last digits would be noise.
+    // A double has a precision of microseconds for current times; further digits would be noise.
     let microseconds = (number.as_f64()? * 1e6).round();
     let fits = microseconds.is_finite() && microseconds.abs() < 1e17;
     fits.then(|| Timestamp::from_microsecond(microseconds as i64).ok())

@@ -1,16 +1,16 @@
-//! Results of other agents' tools in the shapes of haft's own.
+//! Converts results of other agents' tools to the shapes of haft's own.
 //!
 //! ```text
 //! Read {"file_path":"/p/a.rs"} ─► "     1→fn main() {}"  ─►  read_file, {path, start_line, end_line, content}
 //! ```
 //!
-//! haft compresses a result, finds the copies that a newer one replaces and lists what was changed
-//! from `data`, by the name of the tool. A recorded result is text alone, so its data is made here
-//! from the call's arguments and from marks in the text that the agent is known to write. The text
-//! itself stays as it was: it is what that model read.
+//! haft uses a result's `data` and tool name to compress it, to find older copies that a newer
+//! result replaces, and to list changed files. A recorded result is only text, so its data is built
+//! here from the arguments of the call and from markers that the agent is known to write. The text
+//! stays unchanged, because the model read it in that form.
 //!
-//! Invariant: what neither call nor text says is left out of the data, never guessed. A result of a
-//! tool that is not known here keeps no data and is compressed by the rule for any other.
+//! Invariant: facts that neither the call nor the text contains are left out of the data, never
+//! guessed. A result of an unknown tool gets no data and is compressed by the default rule.
 
 mod commands;
 mod files;
@@ -21,8 +21,8 @@ use haft_context::TOOL;
 use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-/// Gives the results of a message the data that haft's own tool would have given them, and notes
-/// which tool that is.
+/// Gives the results of a message the data that haft's own tool would have returned, and records
+/// the name of that tool in the metadata.
 pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     if message.role != Role::Tool {
         return;
@@ -37,17 +37,17 @@ pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
             .get(&result.tool_call_id)
             .and_then(|call| shape(call, result));
     }
-    // The key names one tool, so it says nothing for several results.
+    // The metadata holds one tool name, so it is omitted for several results.
     if let Some(tool) = tool.filter(|_| single) {
         message.metadata.insert(TOOL.into(), tool.into());
     }
 }
 
-/// Sets data and status of a result, and gives the name of haft's tool.
+/// Sets the data and status of a result, and returns the name of haft's tool.
 fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
     let arguments = ForeignArguments::of(call)?;
     let envelope = &mut result.envelope;
-    // Exit codes come from formats that keep them apart from the text.
+    // Some formats store exit codes apart from the text.
     let code = envelope.data.get("exit_code").and_then(Value::as_i64);
     if !envelope.data.is_null() && code.is_none() {
         return None;
@@ -81,7 +81,7 @@ fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
     Some(tool)
 }
 
-/// haft's name for another agent's tool.
+/// Returns haft's name for another agent's tool.
 fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
         "Read" | "read" | "read_file" | "view" | "open" | "read_files" | "ReadFile" => "read_file",
@@ -98,7 +98,7 @@ fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
         "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos"
         | "task_tracker" => "todo_write",
         "apply_patch" => "apply_patch",
-        // One tool of which the command is an argument.
+        // These tools have the operation as an argument.
         "str_replace_editor"
         | "str_replace_based_edit_tool"
         | "file_editor"
@@ -112,8 +112,7 @@ fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     })
 }
 
-/// Whether a text is what agents write when nothing was done, in recordings that do not say so
-/// otherwise.
+/// True if a text reports that nothing was done, for recordings without an error flag.
 fn is_refused(text: &str) -> bool {
     const MARKS: [&str; 9] = [
         "The user doesn't want to",
@@ -130,7 +129,7 @@ fn is_refused(text: &str) -> bool {
     MARKS.iter().any(|mark| begin.starts_with(mark))
 }
 
-/// The arguments of a call.
+/// The arguments of a call, which must be an object.
 struct ForeignArguments(Value);
 
 impl ForeignArguments {
@@ -139,22 +138,22 @@ impl ForeignArguments {
         value.is_object().then_some(Self(value))
     }
 
-    /// The first of these that is a text.
+    /// Returns the first of these arguments that is a string.
     fn text(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.get(name)?.as_str())
     }
 
-    /// The first of these that is a number.
+    /// Returns the first of these arguments that is a number.
     fn number(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.0.get(name)?.as_u64())
     }
 
-    /// The first of these that is a list.
+    /// Returns the first of these arguments that is a list.
     fn list(&self, names: &[&str]) -> Option<&Vec<Value>> {
         names.iter().find_map(|name| self.0.get(name)?.as_array())
     }
 
-    /// The file it names, alone or as the only one of a list.
+    /// Returns the file that the call names, directly or as the only entry of a list.
     fn path(&self) -> Option<&str> {
         const NAMES: [&str; 7] = [
             "path",

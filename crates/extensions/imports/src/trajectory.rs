@@ -1,5 +1,5 @@
-//! Recorded trajectories: one conversation a line, in OpenAI's chat messages, with times and usage
-//! beside them.
+//! Reads recorded trajectories: one conversation per line, in OpenAI's chat messages, with separate
+//! lists of times and usage.
 
 use haft_types::{Metadata, Role};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ struct TrajectoryLine<'a> {
     ts: Vec<Value>,
     #[serde(default)]
     usage: Vec<Value>,
-    // Whatever else is said of it: source, licence, kind, agent, tools, reward…
+    // All other keys: source, licence, kind, agent, tools, reward…
     #[serde(flatten)]
     rest: Metadata,
 }

@@ -1,4 +1,4 @@
-//! The server: its address, its tables, and what its errors mean.
+//! The server's address, the format of its tables, and the conversion of its errors.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,20 +13,20 @@ use crate::failure::PostgresFailure;
 use crate::queue::{self, TaskLease};
 use crate::session;
 
-/// Numbered changes of the format. A released one is never edited: the next change is the next
-/// number.
+/// The migrations of the format, in order. A released one is never edited; a change is a new
+/// migration.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_conversations.sql"),
     include_str!("migrations/0002_many.sql"),
 ];
 
-/// The format this version writes.
+/// The format that this version of haft writes.
 const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();
 
-/// A server, and how it is spoken to.
+/// A server and the options of connections to it.
 pub(crate) struct PostgresServer {
     options: PgConnectOptions,
-    /// Its address without what is secret in it.
+    /// The server's URL without its password.
     name: PathBuf,
     lock_timeout: Duration,
     lease: Option<TaskLease>,
@@ -43,15 +43,15 @@ impl PostgresServer {
             .application_name("haft")
             .disable_statement_logging()
             .options([
-                // What the server acknowledges must be on its disk, whatever its default is.
+                // Acknowledged writes must be on the server's disk, whatever its default is.
                 ("synchronous_commit", "on"),
                 ("lock_timeout", milliseconds.as_str()),
-                // A host that died without a word gives its locks back within a minute.
+                // The locks of a host that vanished are released within a minute.
                 ("tcp_keepalives_idle", "20"),
                 ("tcp_keepalives_interval", "10"),
                 ("tcp_keepalives_count", "3"),
-                // A host that stops in the middle of a transaction keeps no row from others for
-                // longer.
+                // The row locks of a host that stops in the middle of a transaction are released
+                // after 20 seconds.
                 ("idle_in_transaction_session_timeout", "20000"),
                 ("client_min_messages", "warning"),
             ]);
@@ -63,8 +63,8 @@ impl PostgresServer {
         })
     }
 
-    /// The same for one run of a task: its connections have a name by which the next worker has
-    /// them ended.
+    /// Sets the run of a task to which the connections belong. Their name contains the run, so that
+    /// the server can end them when another worker takes over.
     pub(crate) fn leased(self, lease: Option<TaskLease>) -> Self {
         Self { lease, ..self }
     }
@@ -86,7 +86,7 @@ impl PostgresServer {
         }
     }
 
-    /// The failure as the caller sees it.
+    /// Converts an error of a job to an error that names the server.
     pub(crate) fn explain(&self, failure: PostgresFailure) -> StoreError {
         let path = self.name.clone();
         match failure {
@@ -119,13 +119,15 @@ impl PostgresServer {
     }
 }
 
-/// Brings the tables to [`FORMAT`]: all steps or none. Another process may be doing the same.
+/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Safe if several processes do so at
+/// once.
 pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     session::transaction(connection, session::WRITING, migrate_alone).await
 }
 
 async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
-    // A lock of the server's, because two `CREATE TABLE IF NOT EXISTS` at once can both fail.
+    // An advisory lock is needed because concurrent `CREATE TABLE IF NOT EXISTS` statements can
+    // fail.
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' format'::text, 0::bigint))")
         .execute(&mut *connection)
         .await?;
@@ -154,8 +156,8 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFail
     Ok(())
 }
 
-/// Refuses a format that a newer haft made. It may have done so since this process connected, and
-/// what is written the old way would be lost to it.
+/// Rejects a format of a newer haft. Checked for each write, because the tables may be upgraded
+/// after this process connected, and the newer haft would not find data in the old format.
 pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
     if found > FORMAT {
         Err(PostgresFailure::NewerFormat(found.unsigned_abs()))

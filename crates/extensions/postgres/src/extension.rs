@@ -42,7 +42,7 @@ impl Extension for PostgresExtension {
     }
 }
 
-/// Returns the names of the project around the current folder.
+/// Returns the local and shared names of the project that contains the current folder.
 fn project_name(environment: &HostEnvironment) -> Option<ProjectName> {
     let project = Project::find(environment, None).ok()?;
     Some(ProjectName {

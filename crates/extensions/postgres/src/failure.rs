@@ -1,28 +1,28 @@
-//! What goes wrong inside a thread, before it is known which server it was.
+//! Errors inside a store thread, before the server's name is added.
 
 use haft_store::StoreError;
 use haft_store::backend::{self, DamagedRow};
 use serde::de::DeserializeOwned;
 
-/// A failure inside a job.
+/// An error of a job.
 #[derive(Debug)]
 pub(crate) enum PostgresFailure {
-    /// The server refused, or is not there.
+    /// The server rejected a statement or cannot be reached.
     Sqlx(sqlx::Error),
     /// A newer haft has changed the tables.
     NewerFormat(u32),
-    /// A row cannot be what was written.
+    /// A row holds values that haft never writes.
     Damaged(String),
-    /// Anything that already has its final form.
+    /// An error that needs no conversion.
     Store(StoreError),
 }
 
 impl PostgresFailure {
-    /// Whether the connection is of no more use.
+    /// True if the connection can no longer be used.
     pub(crate) fn ends_the_connection(&self) -> bool {
         match self {
             Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_)) => true,
-            // The server says that it goes.
+            // The server is shutting down.
             Self::Sqlx(sqlx::Error::Database(error)) => {
                 error.code().is_some_and(|code| code.starts_with("57P"))
             }
@@ -49,7 +49,7 @@ impl From<StoreError> for PostgresFailure {
     }
 }
 
-/// A value from the JSON form we wrote; `what` names it in the error.
+/// Parses a value that was stored as JSON. `what` names it in the error.
 pub(crate) fn decode<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,

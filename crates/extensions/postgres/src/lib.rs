@@ -1,19 +1,20 @@
-//! Conversations of a team on a PostgreSQL server: several hosts, the same promises as the embedded
-//! store.
+//! Stores the conversations of a team on a PostgreSQL server, which several hosts share, with the
+//! guarantees of the embedded store.
 //!
-//! This crate reads no environment, home folder or wall clock: the address comes in as text, the
-//! time through [`haft_types::Clock`]. What it has in common with other stores is in
-//! [`haft_store::backend`]; it adds statements, connections and locks, and no promise of its own.
+//! This crate must not read the environment, the home folder, or the wall clock: it receives the
+//! server's address as text and the time through [`haft_types::Clock`]. The parts it shares with
+//! other stores are in [`haft_store::backend`]; it adds statements, connections, and locks, and no
+//! guarantees of its own.
 //!
-//! As in the embedded store one thread with one connection does all writing, in order, and another
-//! all reading; a third keeps the rights to write, which are locks of the server's session and so
-//! given back when the process or its host dies. Each thread has a small runtime of its own, so
-//! that what was asked for is done whatever becomes of the caller's.
+//! As in the embedded store, one thread with one connection does all writing, in order, and another
+//! all reading. A third holds the write locks, which belong to its server session, so that the
+//! server releases them when the process or host dies. Each thread has its own small runtime, so
+//! that queued work is done even if the caller's runtime ends.
 //!
-//! [`TaskQueue`] holds the tasks of workers in the same database.
+//! [`TaskQueue`] stores the tasks of workers in the same database.
 //!
 //! Read first: [`PostgresStore`], then `session.rs` (a connection and its transactions) and
-//! `locks.rs` (who may write).
+//! `locks.rs` (write locks).
 
 mod connect;
 mod extension;
@@ -59,14 +60,14 @@ pub use self::queue::{
     TaskState, TaskTakenOver, WorkerRow, utc_text,
 };
 
-/// What the writing thread owns.
+/// The state of the writing thread.
 struct PostgresWriter {
     session: PostgresSession,
     last_requests: LastRequests,
     locks: Arc<PostgresLocks>,
 }
 
-/// Conversations on a PostgreSQL server. Dropping it waits for the writes already asked for.
+/// A store of conversations on a PostgreSQL server. Dropping it waits for queued writes.
 pub struct PostgresStore {
     index: WorkerThread<PostgresSession, PostgresFailure>,
     reader: WorkerThread<PostgresSession, PostgresFailure>,
@@ -75,21 +76,21 @@ pub struct PostgresStore {
     cache: MessageCache,
     counters: Counters,
     clock: Arc<dyn Clock>,
-    /// In whose name everything is written; anybody's where there is none.
+    /// The run of a task that all writes belong to, if any.
     lease: Option<TaskLease>,
-    /// What the project at hand is called here and by everybody.
+    /// The project's local and shared names.
     name: Option<ProjectName>,
 }
 
 impl PostgresStore {
-    /// The same, with a project that is called otherwise on the server than here.
+    /// Sets the names of a project whose name on the server differs from its local one.
     #[must_use]
     pub fn with_name(mut self, name: Option<ProjectName>) -> Self {
         self.name = name;
         self
     }
 
-    /// The name under which something of a namespace is kept.
+    /// Returns the name of `namespace` on the server.
     fn stored(&self, namespace: &str) -> String {
         let namespace = namespace_name(namespace);
         self.name
@@ -97,7 +98,7 @@ impl PostgresStore {
             .map_or_else(|| namespace.to_owned(), |name| name.stored(namespace))
     }
 
-    /// Names what was read as it is called here.
+    /// Replaces the server's name of a namespace with the local one.
     fn show(&self, namespace: &mut String) {
         if let Some(name) = &self.name {
             *namespace = name.shown(namespace);
@@ -109,9 +110,9 @@ impl PostgresStore {
         conversation
     }
 
-    /// Connects to a server by its address, such as `postgres://user@host/database`. Missing tables
-    /// are made in the schema the connection uses; an older format is brought up to date.
-    /// Blocks for as long as that takes.
+    /// Connects to a server by its URL, such as `postgres://user@host/database`. Creates missing
+    /// tables in the schema of the connection and upgrades older formats. Blocks until that is
+    /// done.
     pub fn connect(
         url: &str,
         config: &StoreConfig,
@@ -120,15 +121,15 @@ impl PostgresStore {
         Self::connect_for(url, config, clock, None)
     }
 
-    /// The same for one run of a task: nothing is written once another worker has taken the task
-    /// over.
+    /// Like [`Self::connect`], but for one run of a task: writes fail once another worker has taken
+    /// over the task.
     pub fn connect_for(
         url: &str,
         config: &StoreConfig,
         clock: Arc<dyn Clock>,
         lease: Option<TaskLease>,
     ) -> Result<Self, StoreError> {
-        // The caller may be within a runtime, where another one can neither wait nor be dropped.
+        // A runtime can't block or be dropped within another one, and the caller may be in one.
         let url = url.to_owned();
         let config = config.clone();
         let connect = move || Self::connect_here(&url, &config, clock, lease);
@@ -195,8 +196,8 @@ impl PostgresStore {
         })
     }
 
-    /// Queues a write to a conversation, which is done once nobody else has the right to write to
-    /// it.
+    /// Queues a write to a conversation. It runs once no other process holds the conversation's
+    /// write lock.
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
@@ -224,7 +225,7 @@ impl PostgresStore {
             })
     }
 
-    /// Queues a write that is about no conversation that exists already.
+    /// Queues a write that changes no existing conversation and so needs no write lock.
     fn write_anywhere<T: Send + 'static>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
@@ -241,7 +242,7 @@ impl PostgresStore {
         })
     }
 
-    /// Queues a read, which sees the database as it is at one moment.
+    /// Queues a read, which sees a snapshot of the database.
     fn read<T: Send + 'static>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
@@ -253,15 +254,15 @@ impl PostgresStore {
         })
     }
 
-    /// Waits for what is queued to be written: requests are logged without waiting, and must be
-    /// seen by who reads them.
+    /// Waits until queued writes are done. Requests are logged without waiting, but readers of the
+    /// log must see them.
     async fn written(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
 }
 
-/// Whether this store may write at all: the tables are as it knows them, and its task is still its
-/// own.
+/// Checks that the tables have the known format and that the lease of this store is still the
+/// newest.
 async fn may_write(
     connection: &mut PgConnection,
     lease: Option<TaskLease>,
@@ -274,7 +275,7 @@ async fn may_write(
 }
 
 fn index_a_little(session: &mut PostgresSession) -> Idle {
-    // What goes wrong here is reported by the next search.
+    // The next search reports errors.
     session.run(search::fill).unwrap_or(Idle::Done)
 }
 

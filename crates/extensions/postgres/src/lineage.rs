@@ -1,5 +1,5 @@
-//! The messages of a conversation, wherever their rows stand: its own, and those it shares with
-//! what it was forked from.
+//! Reads the messages of a conversation from all its sources: its own rows, and those it shares
+//! with the conversation it was forked from.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 
 use crate::failure::{PostgresFailure, decode};
 
-/// Makes a new conversation the last source of itself.
+/// Adds a new conversation as its own last source.
 pub(crate) async fn begin(
     connection: &mut PgConnection,
     conversation: i64,
@@ -26,8 +26,8 @@ pub(crate) async fn begin(
     Ok(())
 }
 
-/// Gives a new conversation the sources of its parent, up to a position, as they are now. Nobody
-/// writes to the parent meanwhile.
+/// Copies the sources of `parent` up to a position to a new conversation. The caller prevents
+/// concurrent writes to the parent.
 pub(crate) async fn inherit(
     connection: &mut PgConnection,
     child: i64,
@@ -44,7 +44,7 @@ pub(crate) async fn inherit(
     begin(connection, child, steps.rows_affected().cast_signed() + 1).await
 }
 
-/// The messages of a span, in order, each in its newest revision.
+/// Returns the messages of a span in order, each in its newest revision.
 pub(crate) async fn messages(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
@@ -71,7 +71,7 @@ pub(crate) async fn messages(
     rows.into_iter().map(read).collect()
 }
 
-/// The newest revision of each message of a span that has one, by position.
+/// Returns the newest revision of each message of a span that has one, by position.
 async fn revised(
     connection: &mut PgConnection,
     key: i64,
@@ -87,7 +87,7 @@ async fn revised(
     Ok(rows.into_iter().collect())
 }
 
-/// The position and the id of the message with this short id.
+/// Returns the position and id of the message with this short id.
 pub(crate) async fn find(
     connection: &mut PgConnection,
     conversation: i64,
@@ -106,7 +106,7 @@ pub(crate) async fn find(
     found.map(read).transpose()
 }
 
-/// The position of a message that must exist.
+/// Returns the position of a message, or [`StoreError::UnknownMessage`].
 pub(crate) async fn position(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
@@ -122,7 +122,7 @@ pub(crate) async fn position(
     }
 }
 
-/// The bodies of messages as they were first stored, by short id.
+/// Returns the bodies of messages as they were first stored, by short id.
 pub(crate) async fn first_bodies(
     connection: &mut PgConnection,
     conversation: i64,
@@ -139,7 +139,7 @@ pub(crate) async fn first_bodies(
     Ok(rows.into_iter().collect())
 }
 
-/// Whether a message was first stored with exactly this content.
+/// True if a message was first stored with exactly this content.
 pub(crate) async fn stored_as(
     connection: &mut PgConnection,
     conversation: i64,

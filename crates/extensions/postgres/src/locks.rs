@@ -1,11 +1,11 @@
-//! Who may write to a conversation, between hosts: locks of the server, taken by the session of a
-//! connection and gone with it.
+//! Write locks on conversations between hosts. They are advisory locks of the server, which belong
+//! to the session of a connection and end with it.
 //!
-//! A connection can be lost without its store noticing. Each taking therefore has a term, and a
-//! write in the name of one is done only while no later one has begun.
+//! A connection can be lost without its store noticing. Each lock therefore has a term number, and
+//! a write under a lock succeeds only while no later term has begun.
 //!
-//! Every type in these statements is written down: where a function or an operator of another user
-//! fits better than the server's own, the server would call that.
+//! The statements name the types of all parameters and constants: otherwise the server could pick a
+//! function or operator that another user defined and that fits better than the built-in one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,23 +19,22 @@ use sqlx::PgConnection;
 use crate::failure::PostgresFailure;
 use crate::session::PostgresSession;
 
-/// How often somebody who waits looks again.
+/// The interval between attempts to take a lock.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// How long somebody waits who hardly waits.
+/// The lock timeout for callers that do not wait.
 pub(crate) const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// The locks of one store.
+/// The write locks of one store.
 pub(crate) struct PostgresLocks {
     keeper: WorkerThread<PostgresSession, PostgresFailure>,
     timeout: Duration,
-    /// The conversations this store has the right to write to until it is given back, with the
-    /// term of each.
+    /// The locked conversations of this store, with the term of each lock.
     held: Mutex<HashMap<ConversationId, i64>>,
 }
 
-/// The right of somebody who keeps it for longer.
+/// A write lock that is released when it is dropped.
 pub(crate) struct KeptTerm {
-    // A store that goes gives its rights back whether or not they are still kept.
+    // Weak, because dropping the store releases all locks anyway.
     locks: Weak<PostgresLocks>,
     conversation: ConversationId,
     term: i64,
@@ -46,13 +45,13 @@ impl Drop for KeptTerm {
         let Some(locks) = self.locks.upgrade() else {
             return;
         };
-        // It may have been lost and taken again.
+        // The lock may have been lost and taken again.
         if locks.term(&self.conversation) != Some(self.term) {
             return;
         }
         locks.held().remove(&self.conversation);
         let conversation = self.conversation.clone();
-        // Nobody waits for it. Should the server be gone, it has given the right back itself.
+        // Not awaited. If the server cannot be reached, it has released the lock itself.
         drop(locks.keeper.submit(move |session| {
             session.run(async |connection| {
                 unlock(connection, &conversation).await?;
@@ -74,7 +73,7 @@ impl PostgresLocks {
         }
     }
 
-    /// How long somebody waits for a lock.
+    /// Returns how long callers wait for a lock.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -83,12 +82,12 @@ impl PostgresLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The term of the right this store has, as far as it knows.
+    /// Returns the term of this store's lock on a conversation, if it has one as far as known.
     fn term(&self, conversation: &ConversationId) -> Option<i64> {
         self.held().get(conversation).copied()
     }
 
-    /// The right for one write, until the end of its transaction.
+    /// Locks a conversation for one write, until the end of its transaction.
     pub(crate) async fn for_one_write(
         &self,
         connection: &mut PgConnection,
@@ -97,7 +96,7 @@ impl PostgresLocks {
         let started = Instant::now();
         loop {
             if let Some(term) = self.term(conversation) {
-                // Shared, so that nobody begins another term before this write is done.
+                // A shared row lock, so that no later term begins before this write is done.
                 let sql = "SELECT term FROM writers WHERE conversation = $1 FOR SHARE";
                 let newest = sqlx::query_scalar(sql).bind(conversation.as_str());
                 if newest.fetch_optional(&mut *connection).await? == Some(term) {
@@ -105,7 +104,8 @@ impl PostgresLocks {
                 }
                 self.held().remove(conversation);
             }
-            // Locks are the whole database's, and there may be another store in another schema.
+            // Advisory locks apply to the whole database, which may contain stores in other
+            // schemas.
             let sql = "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
             if sqlx::query_scalar(sql)
                 .bind(conversation.as_str())
@@ -123,7 +123,7 @@ impl PostgresLocks {
         }
     }
 
-    /// The right until it is dropped, as soon as nobody else has it.
+    /// Waits for the write lock on a conversation and returns a guard that keeps it.
     pub(crate) async fn keep(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -136,7 +136,8 @@ impl PostgresLocks {
             let wanted = conversation.clone();
             let try_take = move |session: &mut PostgresSession| {
                 session.run(async |connection| {
-                    // A session may take its own lock again, which would give two the right.
+                    // The server lets a session take its own lock twice, which would give two
+                    // callers the lock.
                     if !held_here && let Some(term) = take(connection, &wanted, now).await? {
                         return Ok(Ok(term));
                     }
@@ -176,8 +177,8 @@ impl PostgresLocks {
     }
 }
 
-/// Takes the lock for the session, writes down who has it, and gives its term; none if somebody has
-/// it.
+/// Takes the session's lock, records its holder, and returns the new term, or `None` if another
+/// session has the lock.
 async fn take(
     connection: &mut PgConnection,
     conversation: &ConversationId,
@@ -202,8 +203,8 @@ async fn take(
     {
         Ok(term) => Ok(Some(term)),
         Err(error) => {
-            // A lock without a term would stay with this session for good. Should this fail too,
-            // the session is lost.
+            // The session would keep a lock without a term forever. If unlocking fails too, the
+            // session is lost and the lock with it.
             let _ = unlock(connection, conversation).await;
             Err(error.into())
         }
@@ -222,7 +223,7 @@ async fn unlock(
     Ok(())
 }
 
-/// Who took the lock last.
+/// Returns the process that last took the lock.
 async fn holder(
     connection: &mut PgConnection,
     conversation: &ConversationId,

@@ -1,4 +1,4 @@
-//! What a project is called on the server: a path is a name on one machine only.
+//! Converts between local and shared names of a project. Its path is unique only on one machine.
 
 use haft_store::ConversationScope;
 use haft_store::backend::OwnedScope;
@@ -6,27 +6,27 @@ use haft_store::backend::OwnedScope;
 /// The two names of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectName {
-    /// What it is called on this machine: its folder. Everything above the store knows it by this
+    /// The local name, which is the path of the project's folder. Code above the store uses this
     /// name.
     pub here: String,
-    /// What it is called on the server, by everybody.
+    /// The name on the server, which all hosts use.
     pub shared: String,
 }
 
 impl ProjectName {
-    /// The name under which something of a namespace is kept.
+    /// Returns the name of `namespace` on the server.
     pub(crate) fn stored(&self, namespace: &str) -> String {
         replaced(namespace, &self.here, &self.shared)
     }
 
-    /// The namespace that something is in, seen from here.
+    /// Returns the local name of a namespace on the server.
     pub(crate) fn shown(&self, namespace: &str) -> String {
         replaced(namespace, &self.shared, &self.here)
     }
 }
 
-/// The places to look for what is in a scope: what was kept before projects had a shared name is
-/// under their folder.
+/// Returns the scopes to search for `scope`. Conversations from before projects had a shared name
+/// are still under the project's folder.
 pub(crate) fn places(name: Option<&ProjectName>, scope: ConversationScope<'_>) -> Vec<OwnedScope> {
     let own = OwnedScope::from(scope);
     match (name, own.namespace()) {
@@ -37,7 +37,8 @@ pub(crate) fn places(name: Option<&ProjectName>, scope: ConversationScope<'_>) -
     }
 }
 
-/// Sub-agents and workflows have namespaces of their own behind a `#`.
+/// Replaces the project's name in a namespace. The namespaces of sub-agents and workflows have a
+/// suffix that begins with `#`.
 fn replaced(namespace: &str, from: &str, to: &str) -> String {
     match namespace.strip_prefix(from) {
         Some(rest) if rest.is_empty() || rest.starts_with('#') => format!("{to}{rest}"),

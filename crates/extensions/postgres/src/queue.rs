@@ -1,12 +1,12 @@
-//! Tasks for workers, in the same database as the conversations: who has which, for how long, and
-//! what came of it.
+//! The queue of tasks for workers, in the database of the conversations: which worker has which
+//! task, for how long, and with what result.
 //!
-//! Invariants: a task is taken by one worker at a time, and each taking has an epoch of its own.
-//! Whatever a worker says of a task names the epoch it was given, and is refused once there is a
-//! later one. A worker that was not seen for the length of a lease has lost its tasks.
+//! Invariants: a task has one worker at a time, and each claim to a task has an epoch. Every write
+//! by a worker names its epoch and is rejected once there is a later one. A worker loses its tasks
+//! if it sends no heartbeat for the length of a lease.
 //!
-//! Everything here blocks, and must not be called from within an async runtime. Every type in these
-//! statements is written down, as in `locks.rs`.
+//! All methods block and must not be called within an async runtime. The statements name the types
+//! of all parameters and constants, for the reason given in `locks.rs`.
 
 mod fence;
 mod files;
@@ -38,21 +38,21 @@ pub(crate) use self::take::name_connection;
 pub use self::take::{GivenBack, Taker, TaskSpending};
 
 const TABLES: &str = include_str!("migrations/queue_0001.sql");
-/// The format of the queue's tables, apart from that of the conversations: a team without workers
-/// has none of them.
+/// The format of the queue's tables. It is separate from that of the conversations, because a team
+/// without workers has no queue tables.
 const FORMAT: i32 = 1;
 
-/// The year 3000: later times are more than the server can keep.
+/// The year 3000, in milliseconds. The server's timestamps cannot hold arbitrarily late times.
 const LATEST: i64 = 32_503_680_000_000;
 
-/// What is shown of a task, as JSON.
+/// Builds a query for tasks, each a row of JSON.
 macro_rules! task_rows {
     ($rest:literal) => {
         concat!(include_str!("statements/queue_task.sql"), $rest, ") v")
     };
 }
 
-/// The queue of a team.
+/// The task queue of a team.
 pub struct TaskQueue {
     session: Mutex<Option<PostgresSession>>,
     server: Arc<PostgresServer>,
@@ -60,7 +60,7 @@ pub struct TaskQueue {
 
 impl Drop for TaskQueue {
     fn drop(&mut self) {
-        // Within a runtime no other can be dropped.
+        // A runtime can't be dropped within another runtime.
         let session = self
             .session
             .get_mut()
@@ -71,7 +71,7 @@ impl Drop for TaskQueue {
 }
 
 impl TaskQueue {
-    /// Connects to the server of the team store, and makes the tables that are missing.
+    /// Connects to the server of the team store and creates missing tables.
     pub fn connect(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
         let server = Arc::new(PostgresServer::new(url, lock_timeout)?);
         let queue = Self {
@@ -94,7 +94,7 @@ impl TaskQueue {
         done.map_err(|failure| self.server.explain(failure))
     }
 
-    /// Puts a task into the queue. One whose key is taken is not added again.
+    /// Adds a task to the queue, unless there is one with the same unique key.
     pub fn add(&self, new: &NewTask) -> Result<AddedTask, StoreError> {
         let request = encode("a task", &new.request)?;
         self.write(async |connection| {
@@ -122,7 +122,7 @@ impl TaskQueue {
         })
     }
 
-    /// The newest tasks first, those in one state or with one label where they are named.
+    /// Returns tasks, newest first, optionally only those in `state` or with `label`.
     pub fn list(
         &self,
         state: Option<TaskState>,
@@ -138,12 +138,12 @@ impl TaskQueue {
         })
     }
 
-    /// One task.
+    /// Returns a task, or `None` if there is none with this id.
     pub fn get(&self, id: i64) -> Result<Option<QueuedTask>, StoreError> {
         self.write(async |connection| one(connection, id).await)
     }
 
-    /// The change a task made, as a patch.
+    /// Returns the patch with the changes of a task.
     pub fn patch(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT patch FROM queue_tasks WHERE id = $1";
         self.write(async |connection| {
@@ -155,7 +155,7 @@ impl TaskQueue {
         })
     }
 
-    /// The repository a task brought with it.
+    /// Returns the git bundle that was added with a task.
     pub fn bundle(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT bundle FROM queue_tasks WHERE id = $1";
         self.write(async |connection| {
@@ -167,8 +167,8 @@ impl TaskQueue {
         })
     }
 
-    /// Takes a task out of the queue, or asks its worker to end it. False where it has ended
-    /// already.
+    /// Removes a waiting task from the queue, or asks the worker of a running task to end it.
+    /// Returns false if the task has already ended.
     pub fn cancel(&self, id: i64) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET cancel_asked = true, state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END,
                        ended_at = CASE WHEN state = 'queued' THEN now() END
@@ -183,8 +183,8 @@ impl TaskQueue {
         })
     }
 
-    /// Puts a task that has ended back into the queue, to go on in this conversation; false where
-    /// it has not ended. It starts from a fresh clone, and with its limits anew.
+    /// Puts an ended task back into the queue, to continue in `conversation`. Returns false if the
+    /// task has not ended. It starts from a fresh clone, with its spending reset.
     pub fn retry(&self, id: i64, conversation: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET state = 'queued', not_before = now(), cancel_asked = false, attempts = 0, epoch = epoch + 1,
                        conversation = $2, spent_usd = 0, spent_tokens = 0, flying_usd = 0, flying_tokens = 0, ended_at = NULL, result = NULL, patch = NULL,
@@ -203,7 +203,8 @@ impl TaskQueue {
         })
     }
 
-    /// How the queue stands.
+    /// Returns the number of tasks per state, the costs per label, and the age of the oldest
+    /// waiting task.
     pub fn statistics(&self) -> Result<QueueStatistics, StoreError> {
         self.write(async |connection| {
             let states: Vec<(String, i64)> =
@@ -222,7 +223,7 @@ impl TaskQueue {
         })
     }
 
-    /// The workers that were seen lately, and those that still have tasks.
+    /// Returns the workers seen within the last hour.
     pub fn workers(&self) -> Result<Vec<WorkerRow>, StoreError> {
         let sql = "SELECT row_to_json(v)::text FROM (SELECT w.id, w.name, w.slots, w.labels, w.draining,
                        (extract(epoch FROM now() - w.seen) * 1000::numeric)::bigint AS silent_ms,
@@ -233,7 +234,7 @@ impl TaskQueue {
         })
     }
 
-    /// What was logged of a task after this line, with the number of each.
+    /// Returns the log lines of a task after line number `after`, with their numbers.
     pub fn log(&self, task: i64, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
         let sql =
             "SELECT number, line FROM queue_log WHERE task = $1 AND number > $2 ORDER BY number";

@@ -1,4 +1,4 @@
-//! Everything that only reads, but the request log.
+//! All reads except those of the request log.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use crate::failure::{PostgresFailure, decode};
 use crate::lineage;
 
-/// The parameter of a statement that is bound to the namespace of a scope.
+/// The parameter that is bound to the namespace of a scope.
 pub(crate) const PARAMETER: &str = "$1::text";
 
-/// [`LISTED_COLUMNS`] as the driver gives them.
+/// The driver's types for [`LISTED_COLUMNS`].
 pub(crate) type ListedColumns = (String, String, String, String, String, i64);
 
-/// A conversation in a list.
+/// Decodes a conversation of a list.
 pub(crate) fn listed(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
 ) -> Result<ConversationRow, PostgresFailure> {
@@ -37,14 +37,14 @@ pub(crate) fn listed(
     .decode()?)
 }
 
-/// Whether a conversation in the trash is meant.
+/// Selects whether a lookup finds conversations in the trash or the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trashed {
     No,
     Yes,
 }
 
-/// The key and the whole row of a conversation that is not in the trash.
+/// Returns the key and data of a conversation that is not in the trash.
 pub(crate) async fn conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -103,7 +103,7 @@ async fn read_conversation(
     Ok(Some((key, conversation)))
 }
 
-/// The key of a conversation.
+/// Returns the key of a conversation that is not in the trash.
 pub(crate) async fn find_key(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -115,8 +115,8 @@ pub(crate) async fn find_key(
         .await?)
 }
 
-/// The key of a conversation, which must exist and which nobody else changes until the transaction
-/// ends.
+/// Returns the key of a conversation that is not in the trash, and locks its row until the
+/// transaction ends. Fails if there is none.
 pub(crate) async fn own_key(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -129,7 +129,7 @@ pub(crate) async fn own_key(
     key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// The conversation with this id.
+/// Returns the conversation with this id, unless it is in the trash.
 pub(crate) async fn get(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -139,7 +139,7 @@ pub(crate) async fn get(
         .map(|(_, conversation)| conversation))
 }
 
-/// The conversations of a namespace, of all, or of the trash.
+/// Returns the conversations of a namespace, of all namespaces, or of the trash.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     place: &OwnedScope,
@@ -155,7 +155,7 @@ pub(crate) async fn list(
     rows.into_iter().map(listed).collect()
 }
 
-/// What a person means by this text.
+/// Finds conversations by exact id, by name, or by the beginning of the id.
 pub(crate) async fn find(
     connection: &mut PgConnection,
     text: &str,
@@ -199,7 +199,7 @@ pub(crate) async fn find(
     }
 }
 
-/// The messages of a conversation.
+/// Returns the messages of a conversation.
 pub(crate) async fn messages(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -210,7 +210,7 @@ pub(crate) async fn messages(
     }
 }
 
-/// Some messages of a conversation.
+/// Returns at most `most` messages from one end of a conversation.
 pub(crate) async fn page(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -227,7 +227,7 @@ pub(crate) async fn page(
     })
 }
 
-/// What was noted of a conversation.
+/// Returns the facts noted about messages of a conversation.
 pub(crate) async fn facts(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -246,7 +246,7 @@ pub(crate) async fn facts(
         .collect()
 }
 
-/// A document.
+/// Returns a state of a conversation.
 pub(crate) async fn state(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -268,7 +268,7 @@ pub(crate) async fn state(
     .transpose()
 }
 
-/// The documents kept under these names.
+/// Returns the states of a conversation with these names.
 pub(crate) async fn states(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -291,7 +291,7 @@ pub(crate) async fn states(
     decoded.collect()
 }
 
-/// A document of a namespace.
+/// Returns a state of a namespace.
 pub(crate) async fn project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -312,7 +312,7 @@ pub(crate) async fn project_state(
     .transpose()
 }
 
-/// The current conversation of a namespace.
+/// Returns the id of the current conversation of a namespace.
 pub(crate) async fn current(
     connection: &mut PgConnection,
     namespace: &str,
@@ -326,7 +326,7 @@ pub(crate) async fn current(
     Ok(id.map(ConversationId::new))
 }
 
-/// The namespaces that are in use.
+/// Returns the namespaces in use.
 pub(crate) async fn namespaces(
     connection: &mut PgConnection,
 ) -> Result<Vec<Namespace>, PostgresFailure> {
@@ -344,7 +344,7 @@ pub(crate) async fn namespaces(
     rows.into_iter().map(read).collect()
 }
 
-/// A whole conversation as it is at one moment.
+/// Returns a conversation with its messages, from one snapshot.
 pub(crate) async fn export(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -356,7 +356,7 @@ pub(crate) async fn export(
     Ok(Some(conversation.into_document(messages)))
 }
 
-/// What the database holds.
+/// Returns the numbers of rows and the size of the database.
 pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
     let sql = include_str!("statements/totals.sql");
     let row: (i64, i64, i64, i64, i64, i64, i64) =

@@ -1,7 +1,7 @@
-//! The request log: deltas in order, texts once each.
+//! The request log: requests as deltas in order, and each text once.
 //!
-//! Invariant: what a request refers to is stored in the same transaction as the request, so every
-//! logged request can be made whole again.
+//! Invariant: the texts that a request refers to are stored in its transaction, so every logged
+//! request can be reconstructed.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use sqlx::PgConnection;
 use crate::failure::PostgresFailure;
 use crate::{lineage, read};
 
-/// A request that is in the log once the transaction ends.
+/// A request that is logged when the transaction commits.
 pub(crate) struct Logging {
     conversation: i64,
     segments: Vec<SegmentRef>,
@@ -24,7 +24,8 @@ pub(crate) struct Logging {
 }
 
 impl Logging {
-    /// Remembers it for the next one, now that it is there, and gives its number.
+    /// Caches the segments for the delta of the next request, after the commit, and returns the
+    /// request's number.
     pub(crate) fn remember(self, remembered: &mut LastRequests) -> Result<u64, PostgresFailure> {
         let number = decode_count(self.number)?;
         remembered.remember(self.conversation, self.number, self.segments);
@@ -91,7 +92,7 @@ pub(crate) async fn log(
     })
 }
 
-/// Makes sure that what the segment holds is stored, and says where.
+/// Stores the content of a segment if needed, and returns where it is stored.
 async fn keep(
     connection: &mut PgConnection,
     conversation: i64,
@@ -143,7 +144,7 @@ fn logged((number, sent_at, body): Row) -> Result<LoggedRow, PostgresFailure> {
     Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
-/// The segments and the row of a request, from the last whole request on.
+/// Returns the segments and row of a request, reconstructed from the last whole request on.
 async fn segments_of(
     connection: &mut PgConnection,
     conversation: i64,
@@ -171,7 +172,7 @@ async fn log_of(
     rows.into_iter().map(logged).collect()
 }
 
-/// The log of a conversation, a line each.
+/// Returns a summary of each logged request of a conversation.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -180,7 +181,7 @@ pub(crate) async fn list(
     log.iter().map(|logged| Ok(logged.summary()?)).collect()
 }
 
-/// The log of a conversation with the outlines of what was sent.
+/// Returns an outline of each logged request of a conversation.
 pub(crate) async fn outlines(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -196,7 +197,7 @@ pub(crate) async fn outlines(
     Ok(outlines.finish())
 }
 
-/// A logged request, whole.
+/// Returns a logged request in full.
 pub(crate) async fn get(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -211,7 +212,7 @@ pub(crate) async fn get(
     let Some((segments, logged)) = segments_of(connection, key, number).await? else {
         return Ok(None);
     };
-    // The newest one before a number beyond the log is not that one.
+    // For a number beyond the log, the query returns the last request.
     if logged.number != number {
         return Ok(None);
     }
@@ -229,7 +230,8 @@ pub(crate) async fn get(
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
-/// The bodies a request refers to, read at once: each by itself would be a journey to the server.
+/// The bodies of a request's segments, read together: one query per body would cost a round trip
+/// each.
 struct RequestBodies {
     messages: HashMap<i64, String>,
     texts: HashMap<Vec<u8>, String>,

@@ -1,5 +1,5 @@
-//! Full-text search on the server: terms as [`haft_store::backend`] makes them, in a `tsvector` of
-//! our own making, so that the server's language settings do not matter.
+//! Full-text search on the server. The terms come from [`haft_store::backend`] and are stored as a
+//! `tsvector` built here, so that the server's language settings do not matter.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -15,16 +15,18 @@ use crate::failure::PostgresFailure;
 use crate::read::{ListedColumns, PARAMETER, listed};
 use crate::{lineage, session};
 
-/// Messages in one transaction.
+/// Messages indexed in one transaction.
 const BATCH: u32 = 500;
-/// Candidates read at once.
+/// Search candidates read by one query.
 const CANDIDATES: u32 = 200;
-/// The server takes no position beyond this.
+/// The highest position of a term that the server supports.
 const LAST_POSITION: usize = 16_383;
-/// The server takes no entry longer than a megabyte; the positions of terms take room as well.
+/// Maximum terms of one entry. The server limits an entry, including the positions of its terms, to
+/// one megabyte.
 const MOST_TERMS: usize = 20_000;
 
-/// Indexes at most [`BATCH`] messages and revisions. Others may be doing the same with others.
+/// Indexes at most [`BATCH_SIZE`] messages and revisions. Other processes may index others at the
+/// same time.
 pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
     session::transaction(connection, session::WRITING, fill_a_batch).await
 }
@@ -60,7 +62,7 @@ async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFai
     })
 }
 
-/// Indexes at most [`BATCH`] names, and tells how many there were.
+/// Indexes at most [`BATCH_SIZE`] names, and returns their number.
 async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFailure> {
     let sql = include_str!("statements/fill_names.sql");
     let query = sqlx::query_as(sql).bind(i64::from(BATCH));
@@ -80,13 +82,13 @@ async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFail
     Ok(keys.len())
 }
 
-/// The term of all entries of a namespace. No word of a text begins so.
+/// Returns the term that all entries of a namespace contain. No term of a text begins with `@`.
 fn namespace_term(namespace: &str) -> String {
     format!("@{}", ContentHash::of(namespace.as_bytes()))
 }
 
-/// Terms with their places, as the server writes them. Terms hold letters and digits only, so
-/// quotes are all they need.
+/// Formats terms with their positions as a `tsvector`. Terms contain only letters and digits, so
+/// quotes need no escaping.
 fn vector(terms: &str) -> String {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, term) in terms.split_whitespace().take(MOST_TERMS).enumerate() {
@@ -98,7 +100,7 @@ fn vector(terms: &str) -> String {
     let mut vector = String::new();
     for (term, places) in places {
         let _ = write!(vector, "'{term}':");
-        // More than 255 places of one term are not kept by the server either.
+        // The server keeps at most 255 positions of a term.
         for (index, place) in places.iter().take(255).enumerate() {
             let _ = write!(vector, "{}{place}", if index == 0 { "" } else { "," });
         }
@@ -107,7 +109,7 @@ fn vector(terms: &str) -> String {
     vector
 }
 
-/// The items in the server's language.
+/// Formats search items as a `tsquery`.
 fn tsquery(items: &[SearchItem]) -> String {
     let phrase = |item: &SearchItem| {
         let last = item.terms.len() - 1;
@@ -134,8 +136,8 @@ fn tsquery(items: &[SearchItem]) -> String {
     items.iter().map(phrase).collect::<Vec<_>>().join(" & ")
 }
 
-/// The messages that hold all items, best first; before them the conversations whose name or
-/// description do.
+/// Returns the conversations whose name or description contains all items, followed by the messages
+/// that do, best match first.
 pub(crate) async fn search(
     connection: &mut PgConnection,
     items: &[SearchItem],
@@ -161,7 +163,7 @@ pub(crate) async fn search(
             if hits.len() >= limit {
                 break;
             }
-            // The message and its revisions are entries of their own.
+            // A message and its revisions have separate entries.
             if seen.insert((*source, *position)) {
                 hits.extend(hit(connection, (*source, *position), items, place).await?);
             }
@@ -174,8 +176,8 @@ pub(crate) async fn search(
     Ok(hits)
 }
 
-/// The message at this place as a conversation of the scope has it: its own one if that is in
-/// scope, else a fork of it.
+/// Loads the message at a position for a conversation of the scope: the one that contains the
+/// message if it is in scope, or else a fork of it.
 async fn hit(
     connection: &mut PgConnection,
     (source, position): (i64, i64),
@@ -208,7 +210,7 @@ async fn hit(
     Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
 }
 
-/// The conversations whose name or description hold every item.
+/// Returns the conversations whose name or description contains all items.
 async fn named(
     connection: &mut PgConnection,
     items: &[SearchItem],

@@ -1,4 +1,4 @@
-//! A connection with a runtime of its own, made again when it is lost.
+//! A connection with its own runtime. A lost connection is replaced on next use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,17 @@ use tokio::runtime::{Builder, Runtime};
 use crate::connect::PostgresServer;
 use crate::failure::PostgresFailure;
 
-/// How long a write may take, beside waiting for others. A server that vanished without a word
-/// never answers.
+/// The maximum duration of a write, in addition to waiting for locks. A server that vanished
+/// without closing its connections never answers.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// How a transaction begins that writes.
+/// Begins a transaction that writes.
 pub(crate) const WRITING: &str = "BEGIN";
-/// How one begins that sees the database as it is at one moment, however many statements look at
-/// it.
+/// Begins a transaction whose statements all read one snapshot of the database.
 pub(crate) const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Does something whole or not at all. In either case the server is told at once that it is over: a
-/// transaction that is only dropped ends with the next use of its connection, and until then keeps
-/// everything locked that it had locked.
+/// Runs `job` in a transaction and commits it, or rolls it back on an error. A transaction that is
+/// only dropped would keep its locks until the next use of the connection.
 pub(crate) async fn transaction<T>(
     connection: &mut PgConnection,
     begin: &'static str,
@@ -41,7 +39,7 @@ pub(crate) async fn transaction<T>(
     }
 }
 
-/// A connection that a thread owns.
+/// A connection that one thread owns.
 pub(crate) struct PostgresSession {
     runtime: Runtime,
     server: Arc<PostgresServer>,
@@ -62,8 +60,8 @@ impl PostgresSession {
         })
     }
 
-    /// Does something with the connection. One that broke is made anew for the next time: what was
-    /// under way when it broke is not done again, since nobody knows whether it was done.
+    /// Runs `job` with the connection. If the connection breaks, the next call opens a new one; the
+    /// failed job is not repeated, because it may have taken effect.
     pub(crate) fn run<T>(
         &mut self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
@@ -84,7 +82,8 @@ impl PostgresSession {
         })
     }
 
-    /// Does something that takes little time, unless it has to `wait` for others.
+    /// Like [`Self::run`], but fails if the job takes longer than [`WRITE_TIMEOUT`] in addition to
+    /// `wait`, the time it may wait for locks.
     pub(crate) fn run_briefly<T>(
         &mut self,
         wait: Duration,
@@ -93,7 +92,7 @@ impl PostgresSession {
         self.run(async |connection| {
             match tokio::time::timeout(wait + SILENCE, job(connection)).await {
                 Ok(done) => done,
-                // An error that ends the connection, on which the answer may still come.
+                // This error closes the connection, because a late reply may still arrive on it.
                 Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(
                     std::io::ErrorKind::TimedOut.into(),
                 ))),

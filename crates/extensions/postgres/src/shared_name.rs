@@ -1,12 +1,12 @@
-//! The name that all copies of a project share: the address it is cloned from.
+//! Derives the name that all copies of a project share: the address from which it is cloned.
 //!
-//! git is not run to find it, because the folder may be untrusted. Invariant: no name holds a user
+//! git is not run for this, because the folder may be untrusted. Invariant: no name contains a user
 //! or a password.
 
 use std::path::{Path, PathBuf};
 
-/// Returns `haft.namespace` of the repository's configuration, else the address of its remote, else
-/// the name of its folder.
+/// Returns `haft.namespace` from the repository's configuration, or else the address of its remote,
+/// or else the name of its folder.
 pub(crate) fn project_name(root: &Path) -> String {
     let folder = || {
         root.file_name().map_or_else(
@@ -26,7 +26,7 @@ pub(crate) fn project_name(root: &Path) -> String {
             top.file_name()
                 .map(|name| name.to_string_lossy().into_owned())
         });
-    // A project below the top of its repository has a name of its own.
+    // A project below the top of its repository gets its own name.
     match (
         name,
         root.strip_prefix(top)
@@ -44,7 +44,8 @@ pub(crate) fn project_name(root: &Path) -> String {
 fn configuration(top: &Path) -> Option<String> {
     let link = top.join(".git");
     let git = match std::fs::read_to_string(&link) {
-        // A worktree's file names the worktree's folder, which names the shared one.
+        // The file of a worktree contains the path of its git folder, which contains the path of
+        // the shared one.
         Ok(text) => {
             let own = top.join(text.strip_prefix("gitdir:")?.trim());
             let common = std::fs::read_to_string(own.join("commondir"));
@@ -58,7 +59,7 @@ fn configuration(top: &Path) -> Option<String> {
     std::fs::read_to_string(git.join("config")).ok()
 }
 
-/// Returns the address of `origin`, else of the first remote.
+/// Returns the address of `origin`, or else of the first remote.
 fn remote(config: &str) -> Option<String> {
     let origin = value(config, |section| section == "remote \"origin\"", "url");
     origin
@@ -86,13 +87,13 @@ fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<
     found
 }
 
-/// Returns host and path of an address in any notation; `None` for a folder of this machine.
+/// Returns the host and path of a URL in any notation, or `None` for a local folder.
 fn address(url: &str) -> Option<String> {
     let is_folder = url.starts_with("file://") || url.starts_with(['/', '.', '~']);
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // A password may hold any character; it ends at the last `@`.
+    // A password may contain any character; it ends at the last `@`.
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    // `git@host:path`, as ssh takes it, `https://host:port/path`, and `https://host/path`.
+    // Handles ssh's `git@host:path`, `https://host:port/path`, and `https://host/path`.
     let (host, path) = rest.split_once([':', '/'])?;
     let has_port = url.contains("://") && rest[host.len()..].starts_with(':');
     let port = path

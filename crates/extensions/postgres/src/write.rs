@@ -1,5 +1,5 @@
-//! Everything that changes the database but the request log. Each function is called within a
-//! transaction, which its caller commits.
+//! All writes except those of the request log. The caller begins and commits the transaction of
+//! each function.
 
 use haft_store::backend::{
     MessageRow, MessageSpan, decode_count, encode, encode_short_id, encode_time,
@@ -14,7 +14,7 @@ use crate::failure::PostgresFailure;
 use crate::lineage;
 use crate::read;
 
-/// Checks that the tables are of the format we know.
+/// Checks that the tables have the known format.
 pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     connect::check_format(
         sqlx::query_scalar("SELECT format FROM haft_format")
@@ -23,7 +23,7 @@ pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), Po
     )
 }
 
-/// Inserts a conversation whose message count is still zero, and then its messages.
+/// Inserts a conversation with a message count of zero, then its messages.
 pub(crate) async fn create(
     connection: &mut PgConnection,
     mut new: Conversation,
@@ -63,7 +63,7 @@ async fn insert_conversation(
     inserted.ok_or_else(|| StoreError::IdTaken { id: new.id.clone() }.into())
 }
 
-/// Appends one message.
+/// Appends one message to a conversation.
 pub(crate) async fn append(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -74,8 +74,8 @@ pub(crate) async fn append(
     insert_message(connection, (key, id), position, message).await
 }
 
-/// Makes room for one more message: the conversation's key and the new position. Until the
-/// transaction ends nobody else does.
+/// Increments the message count and returns the conversation's key and the new position. Concurrent
+/// writers wait until the transaction ends.
 async fn count_message(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -122,7 +122,7 @@ async fn insert_message(
     Ok(())
 }
 
-/// Revises a message that must exist.
+/// Stores a revision of a message, which must exist.
 pub(crate) async fn update(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -160,14 +160,14 @@ pub(crate) async fn update(
     Ok(revised)
 }
 
-/// Makes a conversation that begins with the messages of another.
+/// Creates a conversation that shares the first messages of another.
 pub(crate) async fn fork(
     connection: &mut PgConnection,
     id: &ConversationId,
     fork: NewFork,
     now: Timestamp,
 ) -> Result<Conversation, PostgresFailure> {
-    // So that what is shared is all that is there at this moment.
+    // The row lock keeps the parent from growing in the meantime.
     let parent = read::own_key(connection, id).await?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
     let (_, from) = read::conversation(connection, id)
@@ -194,7 +194,6 @@ pub(crate) async fn fork(
     Ok(new)
 }
 
-/// Gives a conversation another name.
 pub(crate) async fn rename(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -211,7 +210,7 @@ pub(crate) async fn rename(
     Ok(())
 }
 
-/// Puts a conversation into the trash.
+/// Moves a conversation to the trash.
 pub(crate) async fn delete(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -227,7 +226,7 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-/// Takes a conversation out of the trash; one that is not in it stays as it is.
+/// Moves a conversation out of the trash. Does nothing if it is not in the trash.
 pub(crate) async fn restore(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -241,7 +240,7 @@ pub(crate) async fn restore(
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Notes a fact about a message that must exist.
+/// Stores a fact about a message, which must exist.
 pub(crate) async fn note(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -262,7 +261,7 @@ pub(crate) async fn note(
     Ok(())
 }
 
-/// Keeps a document.
+/// Sets a state of a conversation.
 pub(crate) async fn set_state(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -280,7 +279,7 @@ pub(crate) async fn set_state(
     Ok(())
 }
 
-/// Keeps a document of a namespace.
+/// Sets a state of a namespace.
 pub(crate) async fn set_project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -298,7 +297,7 @@ pub(crate) async fn set_project_state(
     Ok(())
 }
 
-/// Keeps a document of a namespace if nobody changed the one before.
+/// Sets a state of a namespace if its value is still `before`.
 pub(crate) async fn swap_project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -306,8 +305,8 @@ pub(crate) async fn swap_project_state(
     before: Option<&Value>,
     value: &str,
 ) -> Result<Swap, PostgresFailure> {
-    // There may be no row to lock, so the name of the document is locked until the transaction
-    // ends.
+    // There may be no row to lock, so an advisory lock on the state's name is taken until the
+    // transaction ends.
     let sql = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' state ' || $1 || ' ' || $2, 0))";
     sqlx::query(sql)
         .bind(namespace)
@@ -325,7 +324,7 @@ pub(crate) async fn swap_project_state(
     Ok(Swap::Done)
 }
 
-/// Makes a conversation current.
+/// Makes a conversation the current one of a namespace.
 pub(crate) async fn set_current(
     connection: &mut PgConnection,
     namespace: &str,

@@ -1,7 +1,7 @@
-//! Looking a store over: what is sound, what was damaged, and what could safely be put right.
+//! Checks a store: finds damage and repairs what can be repaired safely.
 //!
-//! A check never makes anything worse: what it repairs can be made again from what is left
-//! (indexes, counters, the search index, file permissions), and everything else it only names.
+//! A check never makes anything worse. It repairs only what can be rebuilt from sound data
+//! (indexes, counters, the search index, file permissions) and reports the rest.
 
 mod database;
 mod files;
@@ -14,38 +14,37 @@ use haft_store::StoreConfig;
 use haft_types::Clock;
 use serde::Serialize;
 
-/// How something was found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckHealth {
-    /// As it should be.
+    /// No problem was found.
     Ok,
-    /// There was nothing to look at.
+    /// There was nothing to check.
     Skipped,
-    /// It is as it should be now.
+    /// A problem was found and repaired.
     Repaired,
-    /// Nothing is lost, but somebody should know.
+    /// Nothing is lost, but the user should know.
     Warning,
-    /// Something is lost or cannot be read.
+    /// Data is lost or cannot be read.
     Damaged,
 }
 
-/// One thing that was looked at; its JSON form is that of `doctor --json`.
+/// The result of checking one part of a store. Its JSON form is part of the output of `doctor
+/// --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// The part that was checked.
     pub name: &'static str,
-    /// How it was found.
     pub health: CheckHealth,
-    /// The same, for people.
+    /// The result as a sentence.
     pub message: String,
-    /// Each single thing that was found.
+    /// The problems found, one per entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
 
 impl Check {
-    /// Something that was found in this state.
     pub fn new(name: &'static str, health: CheckHealth, message: impl Into<String>) -> Self {
         Self {
             name,
@@ -55,7 +54,7 @@ impl Check {
         }
     }
 
-    /// The same with what was found, cut to a number somebody reads.
+    /// Sets the details. At most 50 are kept, followed by the number of the others.
     #[must_use]
     pub fn with_details(mut self, mut details: Vec<String>) -> Self {
         const MOST: usize = 50;
@@ -69,22 +68,20 @@ impl Check {
     }
 }
 
-/// Where a store lies.
+/// The paths and settings of a store.
 #[derive(Clone)]
 pub struct Patient {
     /// The database.
     pub database: PathBuf,
-    /// Its backups.
+    /// The folder of backups.
     pub backups: PathBuf,
     /// The folder of file versions.
     pub versions: PathBuf,
-    /// Its settings.
     pub config: StoreConfig,
-    /// Tells the time.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Looks a store over and repairs what can safely be repaired. Other processes may have it open.
+/// Checks a store and repairs what can be repaired safely. Other processes may have the store open.
 pub fn examine(patient: &Patient) -> Vec<Check> {
     let mut checks = files::check(&patient.database, &patient.backups);
     checks.extend(database::check(patient));
@@ -94,7 +91,7 @@ pub fn examine(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// A size for people.
+/// Returns the size of a file, formatted in megabytes.
 fn megabytes(path: &Path) -> String {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     format!("{:.1} MB", bytes as f64 / 1e6)

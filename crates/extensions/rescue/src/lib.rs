@@ -1,10 +1,10 @@
-//! Checks and rescues a store: what of it is sound ([`examine`]), and what can be read of a damaged
-//! database ([`salvage`]). It also takes conversations out of a store for good ([`purge`]).
+//! Checks a store for damage ([`examine_store`]), recovers conversations from a damaged database
+//! ([`salvage_conversations`]), and deletes conversations permanently ([`purge_conversations`]).
 //!
-//! A check repairs only what can be made again from what is left; salvage writes nothing. Neither
-//! is needed to run an agent: the store itself refuses what is damaged and keeps a copy.
+//! A check must not repair anything that cannot be rebuilt from sound data, and salvage must not
+//! write. Running an agent needs neither: the store itself rejects damaged data and keeps a copy.
 //!
-//! Read first: [`Check`] (what was found), [`Patient`] (where a store lies), [`Salvaged`].
+//! Read first: [`Check`] (one finding), [`StoreFiles`] (the paths of a store), [`Salvaged`].
 
 mod doctor;
 mod purge;

@@ -1,8 +1,8 @@
-//! Takes conversations out of a store for good: out of the database, its free pages and its log,
-//! the search index, every backup, and the versions of files.
+//! Deletes conversations permanently: from the database with its free pages and log, the search
+//! index, every backup, and the file versions.
 //!
-//! Invariant: when [`purge`] returns, no file of the store holds anything that only these
-//! conversations held.
+//! Invariant: when [`purge_conversations`] returns, no file of the store contains data that only
+//! these conversations had.
 
 use std::collections::HashSet;
 
@@ -14,16 +14,16 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::Patient;
 
-/// What a conversation is not alone with.
+/// Conversations that are related to the ones to purge.
 #[derive(Debug, Default)]
 pub struct PurgeFamily {
-    /// The conversations of its sub-agents, and theirs.
+    /// The conversations of sub-agents, at any depth.
     pub sub_agents: Vec<ConversationId>,
-    /// Those that share its messages, because they were forked from it.
+    /// The conversations that share messages through forks.
     pub forks: Vec<ConversationId>,
 }
 
-/// Finds what belongs to these conversations, in the trash, too.
+/// Finds the conversations related to `ids`, including those in the trash.
 pub fn family(patient: &Patient, ids: &[ConversationId]) -> Result<PurgeFamily, StoreError> {
     let place = place(patient);
     let connection = database::connect(&place)?;
@@ -67,7 +67,8 @@ fn add_new(
     Ok(())
 }
 
-/// Removes conversations from everything the store keeps. Gives how many backups were changed.
+/// Deletes conversations from all files of a store. Returns the number of backups that contained
+/// any of them.
 pub fn purge(patient: &Patient, ids: &[ConversationId]) -> Result<usize, StoreError> {
     let failed = |source| StoreError::Io {
         action: "remove what is left beside",
@@ -92,7 +93,7 @@ pub fn purge(patient: &Patient, ids: &[ConversationId]) -> Result<usize, StoreEr
         };
         changed += usize::from(purge_file(&place, ids)?);
     }
-    // They cannot be read reliably, so nothing says what they hold.
+    // Their content cannot be read reliably, so they are deleted.
     for copy in damaged_copies(&patient.database) {
         ["-wal", "-shm", ""]
             .iter()
@@ -121,7 +122,7 @@ fn remove(path: &std::path::Path) -> std::io::Result<()> {
     }
 }
 
-/// What holds the rows of a conversation, those first that others do not refer to.
+/// Deletes the rows of a conversation, referring rows before the rows they refer to.
 const ROWS: [&str; 8] = [
     "DELETE FROM requests WHERE conversation = ?1",
     "DELETE FROM facts WHERE conversation = ?1",
@@ -133,8 +134,8 @@ const ROWS: [&str; 8] = [
     "DELETE FROM conversations WHERE key = ?1",
 ];
 
-/// Removes conversations from one database. Says whether it held any; what was deleted from it
-/// earlier is overwritten either way.
+/// Deletes conversations from one database and returns true if it contained any. Overwrites earlier
+/// deleted data in either case.
 fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
     let mut connection = database::connect(place)?;
     let mut purge = || {
@@ -154,7 +155,7 @@ fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, Stor
         }
         sweep_texts(&transaction)?;
         transaction.commit()?;
-        // Writes every page anew: what was once deleted, or changed, is in none of them.
+        // Rewrites every page, so that none contains deleted or replaced data.
         connection.execute_batch("VACUUM")?;
         let busy: i64 =
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
@@ -169,7 +170,7 @@ fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, Stor
     purge().map_err(|failure: SqliteFailure| place.explain(failure))
 }
 
-/// Removes the texts that no logged request refers to.
+/// Deletes the texts that no logged request refers to.
 fn sweep_texts(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut used = HashSet::new();
     let mut bodies = connection.prepare("SELECT body FROM requests")?;

@@ -1,12 +1,13 @@
-//! Conversations out of a damaged database, without SQLite: every row whose own pages are whole,
-//! whatever became of the rest.
+//! Recovers conversations from a damaged database without SQLite: every row whose own pages are
+//! intact, whatever the state of the others.
 //!
-//! SQLite finds a row through the header, the schema and the inner pages of a tree; if one of them
-//! is gone, so is everything below. Here every page is looked at by itself. A row is known by the
-//! shape of its columns, and a message by its hash, so nothing is taken for a message that was not
-//! stored as one.
+//! SQLite finds a row through the header, the schema, and the inner pages of a tree; if one of them
+//! is lost, so is everything below. Here every page is read on its own. A row is recognized by the
+//! shape of its columns, and a message also by its hash, so nothing is mistaken for a message that
+//! was not stored as one.
 //!
-//! Nothing is written: what was found is given out as documents, which can be imported elsewhere.
+//! Nothing is written: conversations are returned as documents, which can be imported into another
+//! store.
 
 mod pages;
 mod record;
@@ -22,7 +23,7 @@ use serde_json::json;
 use self::pages::Pages;
 use self::rows::{Heading, SalvagedLineage, SalvagedMessage, SalvagedRows, Versioned};
 
-/// Under which key of its metadata a conversation tells what is missing in it.
+/// The metadata key under which a conversation lists its missing messages.
 const SALVAGED: &str = "salvaged";
 
 /// A conversation, as far as it could be read.
@@ -30,25 +31,23 @@ const SALVAGED: &str = "salvaged";
 pub struct Salvaged {
     /// The conversation.
     pub document: ConversationDocument,
-    /// The namespace it belongs to.
     pub namespace: String,
-    /// How many of its messages could not be read.
+    /// The number of its messages that could not be read.
     pub lost: u64,
 }
 
-/// What a database gave.
+/// The result of salvaging a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// Conversations.
+    /// The number of conversations.
     pub conversations: u64,
-    /// Messages in them; those that forks share count in each.
+    /// The number of messages in them. A message that forks share counts once for each.
     pub messages: u64,
-    /// Messages that are known to have been there and could not be read.
+    /// The number of messages that existed but could not be read.
     pub lost: u64,
 }
 
-/// Reads what can be read of the database at `path` and gives out each conversation, one after
-/// another.
+/// Reads all intact conversations of the database at `path` and passes each to `each`.
 pub fn salvage<E: From<StoreError>>(
     path: &Path,
     mut each: impl FnMut(Salvaged) -> Result<(), E>,
@@ -71,7 +70,7 @@ pub fn salvage<E: From<StoreError>>(
     keys.dedup();
     for key in keys {
         let salvaged = conversation(&pages, &found, key);
-        // A conversation nobody ever wrote to, or a number in a damaged row.
+        // An empty conversation, or a random number in a damaged row.
         if salvaged.document.messages.is_empty() && !found.headings.contains_key(&key) {
             continue;
         }
@@ -83,7 +82,7 @@ pub fn salvage<E: From<StoreError>>(
     Ok(report)
 }
 
-/// Puts a conversation together from its sources.
+/// Rebuilds a conversation from the messages of its sources.
 fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
     let own = [SalvagedLineage {
         step: i64::MAX,
@@ -93,7 +92,8 @@ fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
     }];
     let sources = match found.lineage.get(&key) {
         Some(sources) if sources.iter().any(|source| source.of == key) => sources.as_slice(),
-        // Its own row of them is lost: what is its own is still its own.
+        // The row that names the conversation as its own source is lost; its own messages are still
+        // valid.
         Some(_) | None => &own,
     };
     let mut messages: BTreeMap<i64, Message> = BTreeMap::new();
@@ -173,7 +173,7 @@ fn document(key: i64, heading: Option<&Heading>, messages: BTreeMap<i64, Message
     }
 }
 
-/// Rows by conversation.
+/// Rows by the key of their conversation.
 type ByConversation<T> = HashMap<i64, T>;
 
 #[cfg(test)]

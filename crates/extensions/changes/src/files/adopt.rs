@@ -1,7 +1,7 @@
-//! Takes changes that were made in a copy of the project into the project itself.
+//! Merges changes made in a copy of the project into the project.
 //!
-//! Invariant: all of them are made or none. What the project changed since the copy was made stays:
-//! where both changed the same lines, nothing is taken in and the paths are named.
+//! Invariant: either all changes are made or none. Changes that the project received since the copy
+//! was made are kept. If both changed the same lines, nothing is merged and the paths are reported.
 
 #[cfg(test)]
 mod tests;
@@ -22,14 +22,14 @@ use super::disk::{LARGEST, PutError, Seen, look, put, sync_folder};
 use super::merge;
 use crate::versions::FileVersion;
 
-/// How temporary names begin.
+/// Prefix of temporary file names.
 const TEMPORARY: &str = ".haft-merge-";
 
-/// How the names of notes on merges end.
+/// Extension of the notes that list the folders of a running merge.
 pub(crate) const MERGING: &str = "merging";
 
-/// Notes in this file the folders that a merge works in, for [`sweep_merges`]. It is locked as long
-/// as what comes back is there.
+/// Writes the folders of a merge to the file `note`, for [`sweep_merges`]. The returned lock marks
+/// the merge as running.
 pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
     let lock = LockFile::wait(note)?;
     let mut file = lock.file();
@@ -46,8 +46,8 @@ pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<LockFi
     Ok(lock)
 }
 
-/// Removes the temporary files of merges that were killed; what they replaced is among the saved
-/// versions. The notes lie in this folder.
+/// Removes the temporary files of merges that were killed. `folder` holds the notes of merges. The
+/// contents these merges replaced are among the saved versions.
 pub fn sweep_merges(folder: &Path) {
     for note in fs::read_dir(folder)
         .into_iter()
@@ -56,14 +56,14 @@ pub fn sweep_merges(folder: &Path) {
         .map(|entry| entry.path())
     {
         let is_note = note.extension() == Some(OsStr::new(MERGING));
-        // A locked note belongs to a merge that is under way.
+        // A locked note belongs to a running merge.
         let free = is_note
             .then(|| LockFile::try_existing(&note).ok().flatten())
             .flatten();
         if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
             for folder in folders.split(|byte| *byte == 0) {
                 let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));
-                // It may be gone with what was in it.
+                // The folder may have been removed since.
                 let _ = folder.and_then(|folder| folder.remove_left(TEMPORARY));
             }
             drop(fs::remove_file(&note));
@@ -73,15 +73,15 @@ pub fn sweep_merges(folder: &Path) {
 
 /// A path that was changed in the copy.
 pub(crate) struct Adoption {
-    /// In the project.
+    /// The path in the project.
     pub(crate) path: PathBuf,
-    /// In the copy.
+    /// The path in the copy.
     pub(crate) copy: PathBuf,
-    /// What both held when the copy was made.
+    /// The content of both when the copy was made.
     pub(crate) base: Held,
 }
 
-/// What a path holds, as far as it matters to a merge.
+/// The content of a path, as far as a merge compares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Nothing,
@@ -89,18 +89,18 @@ pub(crate) enum Held {
     Link { target: Vec<u8> },
 }
 
-/// Nothing was taken in.
+/// The reason why nothing was merged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotAdopted {
-    /// These were changed in the project too.
+    /// These paths were changed in the project too.
     #[error("the project was changed at the same places")]
     Conflicts(Vec<PathBuf>),
-    /// It could not be done.
+    /// A path could not be read, saved, or written.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A path that will be changed.
+/// A path that the merge will change.
 struct PlannedAdoption<'a> {
     path: &'a Path,
     before: Seen,
@@ -108,7 +108,7 @@ struct PlannedAdoption<'a> {
     bytes: Vec<u8>,
 }
 
-/// Merges changes of a copy into the project that lies at `root`, noted as those of a call.
+/// Merges `changes` into the project at `root` and records them as changes of `call`.
 pub(crate) fn adopt(
     root: &Path,
     history: &dyn FileHistory,
@@ -127,20 +127,20 @@ pub(crate) fn adopt(
     if !conflicts.is_empty() {
         return Err(NotAdopted::Conflicts(conflicts));
     }
-    // What goes makes room for what comes.
+    // Removals go first, to make room for additions.
     planned.sort_by_key(|one| one.after != FileVersion::Absent);
     let paths: Vec<&Path> = planned.iter().map(|one| one.path).collect();
     let failed = |error: haft_tool::PortError| NotAdopted::Failed(error.to_string());
     history.save(call, &paths).map_err(failed)?;
     let made = make(&planned);
-    // Whatever came of it is how the call left the files.
+    // Recorded even after a failure: this is how the call left the files.
     let noted = history.changed(call, &paths).map_err(failed);
     made?;
     noted?;
     Ok(planned.iter().map(as_change).collect())
 }
 
-/// What becomes of a path; nothing where the project has the change already.
+/// Returns the planned change of a path, or `None` if the project has the change already.
 fn plan<'a>(
     root: &Path,
     change: &'a Adoption,
@@ -173,7 +173,7 @@ fn plan<'a>(
     }))
 }
 
-/// Whether a link stands where the project should have a folder.
+/// True if a parent of `path` below `root` is a link or a file instead of a folder.
 fn leads_elsewhere(root: &Path, path: &Path) -> bool {
     let folders = path
         .ancestors()
@@ -227,7 +227,7 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
     match held {
         Held::Nothing => (FileVersion::Absent, Vec::new()),
         Held::File { bytes, executable } => {
-            // Whoever may read it may run it.
+            // Everyone who may read the file may run it.
             let mode = if executable {
                 mode | (mode & 0o444) >> 2
             } else {
@@ -251,7 +251,7 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
     }
 }
 
-/// Changes the paths; on a failure those that were changed get back what they held.
+/// Writes the planned versions. On a failure, the paths already written are restored.
 fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
     let mut folders = Vec::new();
     for (index, one) in planned.iter().enumerate() {
@@ -265,7 +265,7 @@ fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
         });
         let Err(error) = made else { continue };
         for done in planned[..index].iter().rev() {
-            // What somebody else has changed in this moment is theirs.
+            // A path that another process changed in the meantime is left as it is.
             let _ = put(
                 done.path,
                 (done.after, done.before.version),

@@ -1,8 +1,8 @@
-//! Does what was planned, so that a kill at any moment leaves each path old or new and the rest can
-//! be done later.
+//! Applies a planned undo or redo so that after a kill at any moment each path holds its old or new
+//! version, and the rest can be done later.
 //!
-//! Invariant: the record knows of every change before it is made. A path that is neither as it was
-//! planned nor as it will be is somebody else's, and is left alone.
+//! Invariant: every change is in the record before it is made. A path that holds neither the
+//! planned old version nor the new one was changed by others and is left alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::versions::{
     FileStep, FileVersion, Reversal, SqliteVersions, StepId, StepKind, VersionsError,
 };
 
-/// A path that could not be changed, and why.
+/// A path that could not be changed, and the reason.
 pub(super) type Failed = (PathBuf, Conflict);
 
-/// Changes the paths and notes how it went.
+/// Applies the reversals, records the result, and returns the paths that could not be changed.
 pub(super) fn apply(
     versions: &SqliteVersions,
     step: StepId,
@@ -26,7 +26,7 @@ pub(super) fn apply(
 ) -> Result<Vec<Failed>, VersionsError> {
     reversals.sort_by(|one, other| one.path.cmp(&other.path));
     let mut failed = Vec::new();
-    // First what goes, from the leaves up, then what comes, from the root down.
+    // Removals first, from the deepest path up; then additions, from the top folder down.
     let (gone, comes): (Vec<_>, Vec<_>) = reversals
         .iter()
         .partition(|one| one.after == FileVersion::Absent);
@@ -51,7 +51,7 @@ pub(super) fn apply(
     Ok(failed)
 }
 
-/// Finishes what a killed process began.
+/// Finishes undos and redos that a killed process left incomplete. Returns true if there were any.
 pub(super) fn finish_begun(
     versions: &SqliteVersions,
     steps: &[FileStep],
@@ -91,7 +91,7 @@ fn change(versions: &SqliteVersions, step: StepId, reversal: &Reversal) -> Resul
     if now == *after {
         return Ok(());
     }
-    // A folder that makes way for a file, or the other way round, is gone for a moment.
+    // A folder that is replaced by a file, or a file by a folder, is absent for a moment.
     let halfway = now == FileVersion::Absent && is_folder(*before) != is_folder(*after);
     if now != *before && !halfway {
         return Err(Conflict::ChangedByOthers);
@@ -119,7 +119,7 @@ fn is_folder(version: FileVersion) -> bool {
     matches!(version, FileVersion::Folder { .. })
 }
 
-/// How temporary names of a step begin, so that they are found after a kill.
+/// Returns the prefix of the temporary names of a step, by which they are found after a kill.
 fn beginning(step: StepId) -> String {
     format!(".haft-undo-{}-", step.0)
 }

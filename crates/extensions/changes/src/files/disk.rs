@@ -1,9 +1,8 @@
-//! What a path holds, and how it is made to hold something else.
+//! Reads the version at a path and replaces it.
 //!
-//! Invariants: a file or link is replaced in one step: whoever looks sees the old one or the new
-//! one. No link on the way to a path is followed ([`OpenFolder`]): what lies behind one is neither
-//! read nor written. What takes the place of something is put back if that was not what was
-//! expected.
+//! Invariants: a file or link is replaced in one step, so readers see either the old one or the new
+//! one. No link on the way to a path is followed ([`OpenFolder`]): files behind a link are neither
+//! read nor written. If the replaced version was not the expected one, it is restored.
 
 use std::ffi::OsStr;
 use std::fs::{Metadata, Permissions};
@@ -17,15 +16,16 @@ use haft_types::ContentHash;
 
 use crate::versions::{FileContent, FileStamp, FileVersion};
 
-/// The largest file that is saved before a tool changes it.
+/// The largest file that is saved before a tool changes it, in bytes.
 pub(super) const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// What was found at a path.
+/// The version and content found at a path.
 pub(super) struct Seen {
     pub(super) version: FileVersion,
-    /// The content of a file, the target of a link.
+    /// The content of a file, or the target of a link.
     pub(super) bytes: Vec<u8>,
-    /// As it was before the content was read; none when it changed meanwhile, or there is nothing.
+    /// The stamp from before the content was read. `None` if it changed during the read, or if
+    /// nothing is at the path.
     pub(super) stamp: Option<FileStamp>,
 }
 
@@ -38,7 +38,7 @@ impl Seen {
         }
     }
 
-    /// The content, ready to be stored.
+    /// Returns the content, packed for the store.
     pub(super) fn pack(self) -> Option<FileContent> {
         self.version
             .hash()
@@ -46,7 +46,7 @@ impl Seen {
     }
 }
 
-/// The folder of a path, held open, and its name in there.
+/// Opens the parent folder of `path` and returns it with the file name.
 fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
     let (folder, name) = path
         .parent()
@@ -55,7 +55,8 @@ fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
     Ok((OpenFolder::open(folder)?, name))
 }
 
-/// Looks at a path without following a link. A file of more than `largest` bytes is not read.
+/// Reads the version at `path` without following links. The content of a file larger than `largest`
+/// bytes is not read.
 pub(super) fn look(path: &Path, largest: u64) -> Seen {
     match place(path) {
         Ok((folder, name)) => look_in(&folder, name, largest),
@@ -63,7 +64,8 @@ pub(super) fn look(path: &Path, largest: u64) -> Seen {
     }
 }
 
-/// Nothing is there, or nothing is known of what is: what lies behind a link is not looked at.
+/// Returns the snapshot of a path whose parent folder could not be opened: absent, or unsaved if
+/// something may be behind a link or an error.
 fn unseen(path: &Path, error: &io::Error) -> Seen {
     let nothing = |error: &io::Error| {
         matches!(
@@ -127,7 +129,7 @@ fn look_in(folder: &OpenFolder, name: &OsStr, largest: u64) -> Seen {
 }
 
 fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<Seen> {
-    // A pipe or link put there in between neither blocks nor is followed.
+    // Neither blocks on a pipe nor follows a link that was put there in the meantime.
     let file = folder.read(name)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > largest {
@@ -161,7 +163,7 @@ fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<S
     })
 }
 
-/// The version at a path, whatever its size.
+/// Returns the version at `path`. Files above the size limit are [`FileVersion::Unsaved`].
 pub(super) fn version_at(path: &Path) -> FileVersion {
     look(path, LARGEST).version
 }
@@ -180,7 +182,7 @@ pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
     }
 }
 
-/// A path could not be made to hold something else. It holds what it held.
+/// The reason why a path could not be replaced. Its content is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PutError {
     #[error("it was changed by someone else just now")]
@@ -189,8 +191,8 @@ pub(super) enum PutError {
     Io(#[from] io::Error),
 }
 
-/// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a
-/// link; temporary names in its folder begin with `beginning`.
+/// Replaces the version `from` at `path` with `to`. `bytes` is the content of a file or the target
+/// of a link. Temporary names in the folder of `path` begin with `temporary_prefix`.
 pub(super) fn put(
     path: &Path,
     (from, to): (FileVersion, FileVersion),
@@ -208,7 +210,7 @@ pub(super) fn put(
         FileVersion::Absent => spot.remove(from),
         FileVersion::Folder { mode } => spot.put_folder(from, mode),
         FileVersion::File { mode, hash, .. } => match from {
-            // Only the mode: the file stays the same one.
+            // Only the mode differs: the file keeps its inode.
             FileVersion::File { hash: same, .. } if same == hash => {
                 spot.check(name, from)?;
                 Ok(spot.folder.set_mode(name, mode)?)
@@ -230,7 +232,7 @@ pub(super) fn sync_folder(folder: &Path) {
     }
 }
 
-/// A name in an open folder, and a free one beside it.
+/// A name in an open folder, and an unused temporary name beside it.
 struct Spot<'a> {
     folder: OpenFolder,
     name: &'a OsStr,
@@ -250,14 +252,14 @@ impl Spot<'_> {
     fn remove(&self, from: FileVersion) -> Result<(), PutError> {
         match from {
             FileVersion::Absent => Ok(()),
-            // Refused by the kernel when it is not empty.
+            // The kernel refuses to remove a folder that is not empty.
             FileVersion::Folder { .. } => Ok(self.folder.remove_folder(self.name)?),
             FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
                 self.check(self.name, from)?;
                 self.folder.rename_to_free(self.name, self.temporary)?;
                 if let Err(overtaken) = self.check(self.temporary, from) {
                     return match self.folder.rename_to_free(self.temporary, self.name) {
-                        // They made it anew, and that is newer.
+                        // Another process created the name again, and its version is newer.
                         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                             Err(self.kept_beside())
                         }
@@ -283,7 +285,7 @@ impl Spot<'_> {
         Ok(self.folder.set_mode(self.name, mode)?)
     }
 
-    /// Writes the temporary file; it belongs to whom the old one does.
+    /// Writes the temporary file with the owner and group of the file it will replace.
     fn write_file(&self, mode: u32, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.folder.create(self.temporary, 0o600)?;
         file.write_all(bytes)?;
@@ -295,15 +297,15 @@ impl Spot<'_> {
                 fchown(&file, Some(old.uid()), Some(old.gid()))?;
             }
         }
-        // After the owner: changing that takes away the set-id bits.
+        // Set after the owner, because changing the owner clears the set-id bits.
         file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()
     }
 
-    /// Puts the temporary, if it could be made, in the place of what was there.
+    /// Moves the temporary file or link into place, if it could be created.
     fn take_place(&self, from: FileVersion, made: io::Result<()>) -> Result<(), PutError> {
         let version = |name: &OsStr| Ok(look_in(&self.folder, name, LARGEST).version);
-        // As this file system keeps it: not all of them have modes.
+        // Read back, because not all file systems store modes.
         let ours = version(self.temporary)?;
         let placed = made.map_err(PutError::from).and_then(|()| match from {
             FileVersion::Absent => self.take_free_place(),
@@ -317,8 +319,8 @@ impl Spot<'_> {
             }
         });
         if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
-            // Whoever wrote in between gets it back; should that fail, it stays under the other
-            // name.
+            // Another process wrote the path in the meantime: its version is restored. If that
+            // fails, it stays under the temporary name.
             let alone = self
                 .folder
                 .put_back((self.temporary, self.name), ours, version)?;
@@ -332,7 +334,8 @@ impl Spot<'_> {
         placed
     }
 
-    /// Others wrote twice: what they wrote last stands.
+    /// Returns the error for a path that others wrote twice during the replacement. Their last
+    /// version is at the path, and the one before it stays under the temporary name.
     fn kept_beside(&self) -> PutError {
         let beside = self.folder.path().join(self.temporary);
         let text = format!(

@@ -1,14 +1,14 @@
-//! Three-way merges: what becomes of a file when one of several changes of it is taken back.
+//! Three-way merges, which remove one of several changes from a file.
 
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// The two changes of a text touch each other, so that neither can be told from the other.
+/// The two changes of a text touch each other and cannot be separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overlap;
 
-/// Three values of one thing: where both sides changed it, they must agree.
+/// Merges three versions of one value. If both sides changed it, they must agree.
 pub(super) fn value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Overlap> {
     if ours == *base || ours == theirs {
         Ok(theirs)
@@ -19,8 +19,8 @@ pub(super) fn value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Ove
     }
 }
 
-/// Three texts, line by line: both sides' changes of `base`, if at least one unchanged line lies
-/// between them. What is not text does not merge.
+/// Merges three texts line by line: applies the changes of both sides to `base`, if at least one
+/// unchanged line lies between them. Binary content does not merge.
 pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
     if [base, ours, theirs].iter().any(|bytes| bytes.contains(&0)) {
         return Err(Overlap);
@@ -62,7 +62,7 @@ pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, O
     Ok(merged)
 }
 
-/// Lines that were replaced by others.
+/// A range of lines that was replaced by another.
 struct Hunk {
     old: Range<usize>,
     new: Range<usize>,
@@ -78,7 +78,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// What changed between two texts. Neighbouring changes are one.
+/// Returns the changed ranges between two texts, with adjacent changes joined.
 fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     for op in capture_diff_slices(Algorithm::Patience, old, new) {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two edits of lines that are apart: taking one back leaves what the other alone would have made.
+        /// Undoing one of two separate edits leaves the result of the other edit alone.
         #[test]
         fn taking_one_edit_back_leaves_the_other(
             lines in 12usize..40, first in 0usize..4, second in 6usize..10, (a, b) in (0usize..3, 0usize..3)
@@ -186,7 +186,7 @@ mod tests {
                 let new: Vec<String> = (0..count).map(|line| format!("{name} {line}\n")).collect();
                 [&text[..at], &new, &text[at + 1..]].concat()
             };
-            // The second first: it does not move the place of the other.
+            // The second edit comes first, because it does not move the position of the other.
             let with_second = edit(&base, second, b, "second");
             let with_both = edit(&with_second, first, a, "first");
             let with_first = edit(&base, first, a, "first");
@@ -195,7 +195,7 @@ mod tests {
             prop_assert_eq!(text(&join(&with_first), &join(&with_both), &join(&base)), Ok(join(&with_second)));
         }
 
-        /// Whatever the texts, a merge with an unchanged side is the other side.
+        /// A merge with an unchanged side returns the other side.
         #[test]
         fn an_unchanged_side_changes_nothing(base in "[ab\n]{0,30}", other in "[ab\n]{0,30}") {
             prop_assert_eq!(text(base.as_bytes(), base.as_bytes(), other.as_bytes()), Ok(other.clone().into_bytes()));

@@ -1,9 +1,9 @@
-//! What taking changes back does to each path: a pure function of the record and of what the paths
-//! hold now.
+//! Plans the effect of an undo or redo on each path, as a pure function of the record and of the
+//! current content of the paths.
 //!
-//! Invariant: a path is planned to change only if everything that happened to it since the first
-//! change to be taken back was haft's own doing. Whatever somebody else left is left as it is, and
-//! named. Each path is taken back whole or not at all.
+//! Invariant: a path is planned to change only if haft itself made every change to it since the
+//! first change to be reversed. Paths that others changed are left as they are and reported. Each
+//! path is reversed completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,68 +13,68 @@ use haft_types::ContentHash;
 use super::merge;
 use crate::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
 
-/// Why a path is not taken back.
+/// The reason why a path is not reversed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// It is not as haft left it.
+    /// Others changed the path since haft wrote it.
     #[error("someone else changed it since")]
     ChangedByOthers,
-    /// Another change of haft, later and not taken back, is in the way.
+    /// A later change that haft made, and that is still in effect, touches the same place.
     #[error("`{tool}` (call {call_id}) changed the same place later; take that back first")]
     ChangedLater {
-        /// The tool.
+        /// The tool of the later call.
         tool: String,
-        /// The later call.
+        /// The id of the later call.
         call_id: String,
     },
-    /// What it held before was never saved.
+    /// The earlier version was never saved.
     #[error("what it held before was not saved: it was too large, unreadable or ignored")]
     Unsaved,
-    /// haft was killed while it changed it.
+    /// haft was killed while it changed the path.
     #[error("haft was stopped in the middle of this change, so nobody knows who changed it last")]
     Uncertain,
-    /// What it held before was removed to keep the versions within their size.
+    /// The earlier version was removed to keep the store within its size limit.
     #[error("what it held before is no longer stored")]
     Gone,
-    /// The folder it was in is not there any more, or is a link now.
+    /// The parent folder no longer exists or is now a link.
     #[error("its folder is gone or is a link now")]
     FolderGone,
-    /// A folder is in its place that still holds something.
+    /// A folder that is not empty occupies the path.
     #[error("a folder that is not empty is in its place")]
     FolderNotEmpty,
-    /// The file system refused.
+    /// The file system rejected the change.
     #[error("{0}")]
     Refused(String),
 }
 
-/// What becomes of a path.
+/// The planned outcome for a path.
 #[derive(Clone, Debug)]
 pub(super) enum Fate {
-    /// It will hold `to`.
+    /// The path will hold the version `to`.
     Restore {
         to: FileVersion,
-        /// What a merge made; everything else is stored already.
+        /// Merged content that is not stored yet.
         content: Option<FileContent>,
     },
-    /// A folder that holds other things by now stays.
+    /// The folder stays because it now holds other files.
     Kept,
-    /// It stays as it is.
+    /// The path stays as it is.
     Conflict(Conflict),
 }
 
-/// A path whose changes are to be taken back.
+/// A path whose changes are to be reversed.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedUndo {
     pub(super) path: PathBuf,
-    /// What it holds now.
+    /// The version before the reversal.
     pub(super) now: FileVersion,
-    /// Whose changes are taken back.
+    /// The steps whose changes of the path are reversed.
     pub(super) of: Vec<StepId>,
     pub(super) fate: Fate,
 }
 
 impl PlannedUndo {
-    /// What goes into the record, if the path will change.
+    /// Returns the entry for the record, or `None` if the path will not change.
     pub(super) fn reversal(&self) -> Option<Reversal> {
         let after = match &self.fate {
             Fate::Restore { to, .. } => *to,
@@ -90,19 +90,19 @@ impl PlannedUndo {
     }
 }
 
-/// Where the plan looks things up.
+/// Reads the state that a plan depends on.
 pub(super) trait Surroundings {
-    /// What a path holds now.
+    /// Returns the current version of `path`.
     fn version(&self, path: &Path) -> FileVersion;
-    /// What a folder holds now.
+    /// Returns the paths of the entries of `folder`.
     fn entries(&self, folder: &Path) -> Vec<PathBuf>;
-    /// Whether the path is a folder and no part of it is a link.
+    /// True if `path` is a folder and no part of it is a link.
     fn is_real_folder(&self, path: &Path) -> bool;
-    /// A stored content.
+    /// Returns the stored content, or `None` if it is not stored.
     fn content(&self, hash: ContentHash) -> Option<Vec<u8>>;
 }
 
-/// Plans to take back these changes: steps, each with the paths of it.
+/// Plans the reversal of `selected`: for each path, the steps whose changes of it are reversed.
 pub(super) fn plan(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
@@ -119,7 +119,7 @@ pub(super) fn plan(
     }
     let planned = selected.iter().map(|(path, of)| {
         let now = around.version(path);
-        // Only what happened since the first of the changes that are to be taken back.
+        // The history begins with the first change to be reversed.
         let history = histories.get(path.as_path()).map_or(&[][..], Vec::as_slice);
         let begin = history.partition_point(|(step, _)| Some(&step.id) < of.first());
         let fate = fate_of(&history[begin..], of, now, around).unwrap_or_else(Fate::Conflict);
@@ -141,7 +141,7 @@ fn fate_of(
     now: FileVersion,
     around: &dyn Surroundings,
 ) -> Result<Fate, Conflict> {
-    // Somebody was faster, or the change was never made.
+    // The path already holds the earlier version, or the change was never made.
     if history
         .first()
         .is_some_and(|(_, first)| first.before == now && now.is_saved())
@@ -194,8 +194,8 @@ fn changed_later(step: &FileStep) -> Conflict {
     }
 }
 
-/// Each change must begin where the one before ended, and the last must have left what is there
-/// now.
+/// Checks that each change begins with the version the previous change ended with, and that the
+/// last change left the current version.
 fn check_unbroken(
     history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
@@ -220,13 +220,13 @@ fn check_unbroken(
     Ok(())
 }
 
-/// A version, with its content where that is not stored.
+/// A version, with its content if that is not stored.
 struct PathState {
     version: FileVersion,
     bytes: Option<Vec<u8>>,
 }
 
-/// What is left of `now` without `change`; nothing when the two cannot be told apart.
+/// Returns the state `now` without `change`, or `None` if the two overlap.
 fn take_back(
     now: PathState,
     change: &PathChange,
@@ -321,20 +321,20 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
     }
 }
 
-/// Folders go only when nothing is left in them, and a path needs a folder to be in.
+/// Keeps folders that would not be empty, and rejects paths whose parent folder would not exist.
 fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
     let mut after: HashMap<PathBuf, FileVersion> = planned
         .iter()
         .map(|one| (one.path.clone(), outcome(one)))
         .collect();
-    // Folders that something will be in that is not there now.
+    // Folders in which a path will be created.
     let comes = planned
         .iter()
         .filter(|one| one.now == FileVersion::Absent && outcome(one) != FileVersion::Absent);
     let needed: HashSet<PathBuf> = comes
         .filter_map(|one| Some(one.path.parent()?.to_owned()))
         .collect();
-    // From the leaves up: whether a folder can go depends on what is in it.
+    // Deepest paths first: a folder can be removed only if its entries are.
     for one in planned.iter_mut().rev() {
         let (FileVersion::Folder { .. }, Fate::Restore { to, .. }) = (one.now, &one.fate) else {
             continue;
@@ -352,7 +352,7 @@ fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
             after.insert(one.path.clone(), one.now);
         }
     }
-    // From the root down: what a path is in must be there, or be made.
+    // Top folders first: the parent of a path must exist or be created.
     let mut made: HashSet<PathBuf> = HashSet::new();
     for one in planned.iter_mut() {
         let (Fate::Restore { to, .. }, Some(parent)) = (&one.fate, one.path.parent()) else {
@@ -376,7 +376,7 @@ fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
     }
 }
 
-/// What a path will hold.
+/// Returns the version a path will hold after the plan.
 fn outcome(planned: &PlannedUndo) -> FileVersion {
     match &planned.fate {
         Fate::Restore { to, .. } => *to,

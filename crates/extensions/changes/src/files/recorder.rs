@@ -1,7 +1,6 @@
-//! What one call is given: files are saved before it changes them, and it can take earlier changes
-//! back.
+//! Records the files that one call changes, and undoes earlier changes for it.
 //!
-//! Invariant: when a call is over, how it left every file it saved is recorded; only a killed
+//! Invariant: when a call ends, the final version of every file it saved is recorded. Only a killed
 //! process leaves that open.
 
 use std::collections::BTreeSet;
@@ -21,11 +20,11 @@ use super::watch::{Before, CommandChanges, Watch, bytes};
 use super::{ChangeRecord, Mode, Report, TakenBack, Target, UndoError, unified_diff};
 use crate::versions::{FileContent, FileVersion, SqliteVersions, VersionsError};
 
-/// Records of what conversations change in files, kept in one store of versions.
+/// Records the file changes of conversations in one store of versions.
 pub struct FileChanges(Arc<SqliteVersions>);
 
 impl FileChanges {
-    /// Keeps what files were in `versions`.
+    /// Stores earlier file versions in `versions`.
     pub fn new(versions: Arc<SqliteVersions>) -> Self {
         Self(versions)
     }
@@ -48,7 +47,7 @@ impl ChangeRecords for FileChanges {
     }
 }
 
-/// What the calls of a session share.
+/// The watch that all calls of a session share.
 struct SharedWatch(Arc<Watch>);
 
 #[async_trait]
@@ -58,11 +57,11 @@ impl ChangeWatch for SharedWatch {
     }
 }
 
-/// What one call is given to save files with, and to take changes back.
+/// Saves files for one call before the call changes them, and undoes earlier changes.
 pub(crate) struct Recorder {
     watch: Arc<Watch>,
     call: CallName,
-    /// Paths that were saved, and of which it is not yet said how the call left them.
+    /// Saved paths whose final version is not recorded yet.
     open: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -79,7 +78,7 @@ impl Recorder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how the call left paths it saved, and the folders it made for them.
+    /// Records the current version of saved paths and of the folders the call created for them.
     fn note(&self, paths: &[&Path]) -> Result<(), VersionsError> {
         let done = |open: &&PathBuf| paths.iter().any(|path| path.starts_with(open));
         let all: BTreeSet<PathBuf> = self.open().iter().filter(done).cloned().collect();
@@ -93,8 +92,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Once the call is over: files it saved and said nothing more about were left as they are now.
-    /// Gives what is to be said where that could not be recorded.
+    /// Records the current version of all saved paths whose outcome is still open, once the call
+    /// has ended. Returns a message for the user if that failed.
     pub(super) fn settle(&self) -> Option<String> {
         let open: Vec<PathBuf> = self.open().iter().cloned().collect();
         let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();
@@ -107,23 +106,23 @@ impl Recorder {
     }
 }
 
-/// A call that is being watched for what it changes.
+/// A call whose file changes are being recorded.
 struct Watched {
     recorder: Arc<Recorder>,
     how: RecordingMode,
 }
 
 enum RecordingMode {
-    /// It changes no files.
+    /// The call changes no files.
     NotAtAll,
-    /// It says what it changes.
+    /// The tool saves each file before it changes it.
     Told,
-    /// It runs a program: the workspace is looked at before and after.
+    /// The call runs a program: the workspace is scanned before and after.
     Scanned(Before),
 }
 
 impl Watched {
-    /// Looks at what there is before the call runs.
+    /// Scans the workspace first if the call runs a program.
     async fn begin(recorder: Arc<Recorder>, access: Access) -> Self {
         let how = match access {
             Access::Read | Access::State => RecordingMode::NotAtAll,
@@ -179,13 +178,13 @@ impl RecordedCall for Watched {
     }
 }
 
-/// What is said, and logged, of changes that undo will not know of.
+/// Logs that changes of a call could not be recorded, and returns a message for the user.
 fn not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
     tracing::warn!(call = call.call_id, tool = call.tool, %error, "what a call changed is not recorded");
     format!("[Undo may not cover this call: what it changed could not be recorded: {error}.]")
 }
 
-/// What paths hold now, with what is to be stored of it.
+/// Returns the current versions of the paths, with their contents for the store.
 fn look_at(
     paths: impl IntoIterator<Item = PathBuf>,
 ) -> (Vec<(PathBuf, FileVersion)>, Vec<FileContent>) {
@@ -206,7 +205,7 @@ fn failed(error: &VersionsError) -> PortError {
 impl FileHistory for Recorder {
     fn save(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
         self.watch.stay().map_err(|error| failed(&error))?;
-        // A folder that is made for a file goes again with it.
+        // A folder that is created for a file is removed with it.
         let missing = |path: &&Path| path.symlink_metadata().is_err();
         let all: BTreeSet<PathBuf> = paths
             .iter()
@@ -334,7 +333,7 @@ mod tests {
     async fn a_change_that_undo_will_not_know_of_is_named_in_the_result() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
-        // Where the versions would be kept there is a file.
+        // A file in place of the versions folder makes the store fail.
         std::fs::write(base.join("versions"), "").unwrap();
         let clock = Arc::new(FakeClock::default());
         let versions = Arc::new(SqliteVersions::at(

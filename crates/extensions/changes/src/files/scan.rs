@@ -1,8 +1,8 @@
-//! Scans a tree for what changed since it was last scanned.
+//! Finds the changes in a tree since its last scan.
 //!
-//! Invariant: after a scan, `known` is what the tree held, and every content it names is stored. A
-//! file is read only when its mode, size, times or inode are not those it had when it was last
-//! read. What is too large is watched but not saved.
+//! Invariant: after a scan, `known` describes the tree, and every content it names is stored. A
+//! file is read only if its mode, size, times, or inode differ from those of its last read. Files
+//! that are too large are watched but not saved.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::versions::{
     FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError,
 };
 
-/// How much of a tree is looked at and saved.
+/// Limits on a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanLimits {
     /// The largest file that is saved, in bytes.
     pub file: u64,
-    /// How much is saved in all, in bytes.
+    /// The total size of saved files, in bytes.
     pub total: u64,
-    /// How many paths are looked at; a larger tree is not scanned.
+    /// The maximum number of paths. A larger tree is not scanned.
     pub paths: usize,
 }
 
@@ -37,68 +37,69 @@ impl Default for ScanLimits {
     }
 }
 
-/// How many packed bytes are written to the store at once.
+/// Packed bytes that are collected before they are written to the store.
 const BATCH: usize = 16 * 1024 * 1024;
 
-/// A path that holds something else than before.
+/// A path whose version differs from the last scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The path, absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What it held.
+    /// The version at the last scan.
     pub before: FileVersion,
-    /// What it holds.
+    /// The version found by this scan.
     pub after: FileVersion,
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug)]
 pub enum Scanned {
-    /// What changed since the scan before, in order of the paths.
+    /// The changes since the last scan, ordered by path.
     Changed(Vec<Difference>),
-    /// The tree has more paths than are looked at.
+    /// The tree has more paths than the limit.
     TooLarge,
 }
 
-/// A tree and what it held when it was last scanned.
+/// A tree and its state at the last scan.
 pub struct Tree {
     root: PathBuf,
     limits: ScanLimits,
     skip: Arc<[PathBuf]>,
     known: HashMap<PathBuf, ScanSlot>,
-    /// Whether `known` was read from the store.
+    /// True if `known` was read from the store.
     loaded: bool,
-    /// The bytes of the files that are saved.
+    /// The total size of the saved files, in bytes.
     saved: u64,
     /// The number of the last scan.
     scan: u32,
-    /// By which it is seen that the repository's own ignore rules are the same.
+    /// The stamp of `.git/info/exclude`, which shows whether the repository's ignore rules have
+    /// changed.
     excludes: Option<FileStamp>,
-    /// When the last scan began, as the file system tells time.
+    /// The start of the last scan, in nanoseconds of the file system's clock.
     since: i64,
 }
 
 struct ScanSlot {
     known: KnownFile,
-    /// The scan that saw it last.
+    /// The number of the last scan that saw the path.
     scan: u32,
 }
 
-/// What one scan has found out so far.
+/// The findings of one scan so far.
 #[derive(Default)]
 struct Pass {
-    /// When it began, as the file system tells time.
+    /// The start of the scan, in nanoseconds of the file system's clock.
     now: i64,
     differences: Vec<Difference>,
-    /// Paths that were not known.
+    /// Paths that were unknown to the last scan.
     appeared: Vec<(WalkedPath, FileVersion)>,
     update: TreeUpdate,
-    /// The bytes of the contents in `update`.
+    /// The packed bytes of the contents in `update`.
     packed: usize,
 }
 
 impl Tree {
-    /// The tree at `root`, which is resolved; the folders in `skip` are not looked into.
+    /// Creates a tree at `root`, which must be canonical. The folders in `skip` are not scanned.
     pub fn new(root: &Path, limits: ScanLimits, skip: Arc<[PathBuf]>) -> Self {
         Self {
             root: root.to_owned(),
@@ -113,12 +114,11 @@ impl Tree {
         }
     }
 
-    /// Where it begins.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Paths whose content is not saved, with their sizes, largest first.
+    /// Returns the paths whose content is not saved with their sizes, largest first.
     pub fn unsaved(&self) -> Vec<(PathBuf, u64)> {
         let unsaved = self
             .known
@@ -135,9 +135,9 @@ impl Tree {
         unsaved
     }
 
-    /// Looks at the whole tree, and saves what is new in it.
+    /// Scans the whole tree and saves new contents.
     pub fn scan(&mut self, versions: &SqliteVersions) -> Result<Scanned, VersionsError> {
-        // What could not be stored must not be taken for stored by the next scan.
+        // Contents that could not be stored must not count as stored in the next scan.
         self.try_scan(versions).inspect_err(|_| {
             self.known.clear();
             self.loaded = false;
@@ -184,8 +184,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Marks what is as it was, and gives the rest, smallest first: the limit is for as many files
-    /// as possible.
+    /// Marks unchanged paths as seen and returns the rest, smallest first, so that as many files as
+    /// possible fit into the size limit.
     fn note_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
@@ -202,7 +202,7 @@ impl Tree {
         doubtful
     }
 
-    /// Reads what may have changed, on several threads, and notes what it holds.
+    /// Reads files that may have changed, on several threads, and records their versions.
     fn read(
         &mut self,
         versions: &SqliteVersions,
@@ -233,14 +233,14 @@ impl Tree {
         let root = self.root.clone();
         read_all(&root, self.limits.file, to_read, |found, known, content| {
             if known.version == FileVersion::Absent {
-                // It went between the walk and now.
+                // Removed between the walk and the read.
                 return Ok(());
             }
             if let Some(content) = content {
                 pass.packed += content.stored_size();
                 pass.update.contents.push(content);
             }
-            // A stamp that can be had again by a write in the same moment proves nothing.
+            // A stamp from the current moment is dropped: a later write could get an identical one.
             let stamp = known
                 .stamp
                 .filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
@@ -253,7 +253,7 @@ impl Tree {
         })
     }
 
-    /// Notes what a path holds.
+    /// Records the version of a path.
     fn take(&mut self, found: WalkedPath, known: KnownFile, pass: &mut Pass) {
         let old = self.known.insert(
             found.path.clone(),
@@ -283,7 +283,7 @@ impl Tree {
         }
     }
 
-    /// Takes out what the walk did not find, and gives the inodes that went with it.
+    /// Removes the paths that the walk did not find, and returns the inodes of the removed files.
     fn take_gone(&mut self, unreadable: &[PathBuf], pass: &mut Pass) -> HashSet<(u64, u64)> {
         let scan = self.scan;
         let mut inodes = HashSet::new();
@@ -297,7 +297,7 @@ impl Tree {
                 .iter()
                 .any(|unreadable| path.starts_with(unreadable))
             {
-                // Nobody knows; it is asked again by the next scan.
+                // Unknown until the next scan.
                 self.known.entry(path).and_modify(|slot| slot.scan = scan);
                 continue;
             }
@@ -307,7 +307,7 @@ impl Tree {
             self.saved = self.saved.saturating_sub(saved_bytes(known.version));
             pass.update.gone.push(path.clone());
             inodes.extend(known.stamp.map(|stamp| (stamp.device, stamp.inode)));
-            // It may be there still, and only be ignored from now on.
+            // The path may still exist and only be ignored from now on.
             let seen = look(&self.root.join(&path), self.limits.file);
             let after = seen.version;
             if after != known.version {
@@ -322,8 +322,8 @@ impl Tree {
         inodes
     }
 
-    /// What was not known was not there, unless it was only ignored until now: then nobody knows
-    /// what it held.
+    /// Records unknown paths as created, except those that may only have been ignored before: their
+    /// earlier content is unknown.
     fn explain_appeared(&self, gone: &HashSet<(u64, u64)>, rules_changed: bool, pass: &mut Pass) {
         for (found, after) in std::mem::take(&mut pass.appeared) {
             let was_moved = gone.contains(&(found.stamp.device, found.stamp.inode));
@@ -365,7 +365,7 @@ impl Tree {
     }
 }
 
-/// What is known of a path without reading it.
+/// Returns the entry of a path that is not read.
 fn unread(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
@@ -394,7 +394,7 @@ fn is_ignore_file(path: &Path) -> bool {
         .is_some_and(|name| name == ".gitignore" || name == ".ignore")
 }
 
-/// Reads files on several threads; `take` gets each with what it holds, in no order.
+/// Reads files on several threads and passes each with its version to `take`, in no order.
 fn read_all(
     root: &Path,
     largest: u64,
@@ -408,7 +408,7 @@ fn read_all(
     let paths: Vec<PathBuf> = to_read.iter().map(|found| root.join(&found.path)).collect();
     let mut waiting: Vec<Option<WalkedPath>> = to_read.into_iter().map(Some).collect();
     thread::scope(|scope| {
-        // Few at a time: each may hold the largest file.
+        // A short queue, because each entry may hold a file of the maximum size.
         let (tell, hashed) = mpsc::sync_channel(16);
         for _ in 0..threads {
             let tell = tell.clone();

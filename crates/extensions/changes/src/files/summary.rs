@@ -1,8 +1,8 @@
-//! The change record as it is shown and exported: what became of each file, and what each step did,
-//! in order.
+//! Summarizes the change record for display and export: the overall change of each file, and the
+//! changes of each step in order.
 //!
-//! Invariant: a path is listed once, and only if it holds something else than when the conversation
-//! began.
+//! Invariant: a path is listed once, and only if its content differs from that at the start of the
+//! conversation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,63 +14,59 @@ use similar::TextDiff;
 use super::active;
 use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 
-/// What happened to a path.
+/// The kind of change of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummaryKind {
-    /// It was not there before.
+    /// The path did not exist before.
     Added,
-    /// It holds something else.
+    /// The content changed.
     Modified,
-    /// It is gone.
+    /// The path no longer exists.
     Deleted,
-    /// It was another path before.
+    /// The file was moved here from another path.
     Moved {
-        /// That path.
+        /// The path from which the file was moved.
         from: PathBuf,
     },
 }
 
-/// What became of a path.
+/// The change of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSummary {
-    /// The path.
     pub path: PathBuf,
-    /// What happened to it.
     pub kind: SummaryKind,
-    /// What it held; for a moved one, what the other path held.
+    /// The version before the change. For a moved file, the version at the old path.
     pub before: FileVersion,
-    /// What it holds; none when haft was stopped while it changed it.
+    /// The version after the change. `None` if haft was killed while it changed the path.
     pub after: Option<FileVersion>,
 }
 
-/// What a step did.
+/// The changes of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepSummary {
-    /// Its number.
     pub id: StepId,
-    /// What it is.
     pub kind: StepKind,
-    /// The call that did it.
+    /// The call that made the changes.
     pub call: Option<CallName>,
-    /// When.
+    /// The time at which the step began.
     pub at: Timestamp,
-    /// Whether all of it was taken back.
+    /// True if all changes of the step are reversed.
     pub taken_back: bool,
-    /// The paths it changed.
+    /// The paths that the step changed.
     pub files: Vec<FileSummary>,
 }
 
 /// The change record of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangesSummary {
-    /// What became of each path since the conversation began. A file added by it stays added,
-    /// whatever happened to it since.
+    /// The overall change of each path since the conversation began. A file that the conversation
+    /// added counts as added even if a later step modified it.
     pub files: Vec<FileSummary>,
-    /// What each step did, in order.
+    /// The changes of each step, in order.
     pub steps: Vec<StepSummary>,
 }
 
-/// A path from the first change to the last.
+/// The versions of a path before its first change and after its last.
 struct Span {
     before: FileVersion,
     after: Option<FileVersion>,
@@ -78,7 +74,7 @@ struct Span {
 
 pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
     let mut spans: BTreeMap<PathBuf, Span> = BTreeMap::new();
-    // Where the content of a path was when the conversation began.
+    // The path at which each content was when the conversation began.
     let mut origins: HashMap<PathBuf, PathBuf> = HashMap::new();
     for step in steps {
         for (from, to) in moves(&step.changes) {
@@ -156,7 +152,7 @@ fn files_of(
             file.before = gone.before;
         }
     }
-    // A folder is worth a line only when nothing in it is.
+    // A folder is listed only if nothing in it is.
     let paths: Vec<PathBuf> = files.keys().cloned().collect();
     files.retain(|path, file| {
         let next = paths.partition_point(|other| other <= path);
@@ -175,7 +171,7 @@ fn is_folder(file: &FileSummary) -> bool {
             .is_none_or(|after| folder(&after) || nothing(&after))
 }
 
-/// The files of one step that went at one path and came at another, unchanged.
+/// Returns the files of one step that disappeared at one path and appeared unchanged at another.
 fn moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     let mut gone: HashMap<_, Vec<&Path>> = HashMap::new();
     for change in changes {
@@ -213,7 +209,7 @@ fn moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     moves
 }
 
-/// The difference of two contents as people and programs know it; none when either is not text.
+/// Returns the unified diff of two contents, or `None` if either is not text.
 pub fn unified_diff(names: (&str, &str), before: &[u8], after: &[u8]) -> Option<String> {
     let text = |bytes| {
         std::str::from_utf8(bytes)

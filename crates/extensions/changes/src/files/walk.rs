@@ -1,4 +1,4 @@
-//! One look at every path of a tree, on several threads.
+//! Lists every path of a tree, on several threads.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use super::disk::{mode, stamp};
 use crate::versions::{FileStamp, FileVersion, KnownFile};
 
-/// A path as the walk sees it.
+/// A path and its metadata, as the walk found it.
 pub(super) struct WalkedPath {
-    /// Relative to the root.
+    /// The path, relative to the root.
     pub(super) path: PathBuf,
     pub(super) kind: PathKind,
     pub(super) mode: u32,
     pub(super) size: u64,
     pub(super) stamp: FileStamp,
-    /// When it was made, in nanoseconds, where the file system tells.
+    /// The creation time in nanoseconds, if the file system records it.
     pub(super) born: Option<i64>,
 }
 
@@ -54,7 +54,7 @@ impl WalkedPath {
         }
     }
 
-    /// Whether the path certainly holds what was known of it.
+    /// True if the path certainly still has the version in `known`.
     pub(super) fn is_still(&self, known: &KnownFile) -> bool {
         let same = known.stamp == Some(self.stamp);
         match known.version {
@@ -71,18 +71,18 @@ impl WalkedPath {
     }
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Default)]
 pub(super) struct Walked {
     pub(super) found: Vec<WalkedPath>,
-    /// Paths that could not be looked at or into, relative to the root.
+    /// Paths that could not be read, relative to the root.
     pub(super) unreadable: Vec<PathBuf>,
-    /// There are more paths than were asked for, and the walk was given up.
+    /// True if the tree has more paths than the limit and the walk was stopped.
     pub(super) too_many: bool,
 }
 
-/// Walks the tree at `root`: what its ignore files leave, without `.git`, other file systems and
-/// the folders in `skip`.
+/// Walks the tree at `root`. Skips ignored paths, `.git`, other file systems, and the folders in
+/// `skip`. Stops after `max_paths` paths.
 pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
     let all = Mutex::new(Walked::default());
     let count = AtomicUsize::new(0);
@@ -111,8 +111,8 @@ pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
 fn builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     let skip = Arc::clone(skip);
     let mut builder = WalkBuilder::new(root);
-    // The same rules as `list_files`, but hidden files count and nothing outside the tree has a
-    // say.
+    // Uses the rules of `list_files`, except that hidden files are included and ignore files
+    // outside the tree have no effect.
     builder
         .require_git(false)
         .git_global(false)
@@ -127,7 +127,7 @@ fn builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     builder
 }
 
-/// What one thread found, handed over when it ends.
+/// The paths one thread found, which are merged into `all` when the thread ends.
 struct Collector<'a> {
     own: Walked,
     all: &'a Mutex<Walked>,

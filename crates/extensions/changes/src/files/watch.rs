@@ -1,7 +1,7 @@
-//! What commands change: a scan of the workspace before and after each.
+//! Finds the changes of commands with a scan of the workspace before and after each.
 //!
-//! Invariant: a change is recorded as a call's only if it happened while that call ran. What a scan
-//! before a command finds changed is somebody else's doing and is never taken back.
+//! Invariant: a change is attributed to a call only if it happened while that call ran. Changes
+//! that the scan before a command finds were made by others and are never undone.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,10 +15,10 @@ use super::ChangeRecord;
 use super::scan::{Difference, ScanLimits, Scanned, Tree};
 use crate::versions::{FileVersion, SqliteVersions, StepId, VersionsError, VersionsGuard};
 
-/// How many files are named in a note.
+/// Maximum files listed in a note.
 const NAMED: usize = 5;
 
-/// The record of a session that is at work.
+/// Records the changes of a running session.
 pub(crate) struct Watch {
     pub(super) record: ChangeRecord,
     workspace: Workspace,
@@ -26,23 +26,25 @@ pub(crate) struct Watch {
     live: Mutex<Option<VersionsGuard>>,
 }
 
-/// The trees of the workspace, and what was said about them.
+/// The scanned trees of the workspace.
 struct Trees {
     all: Vec<Tree>,
-    /// Why they are not scanned any more; they would be too large the next time too.
+    /// The reason why the trees are no longer scanned: a tree that is too large once will be too
+    /// large again.
     given_up: Option<String>,
+    /// True if a note about unsaved files or a failed scan was reported.
     noted: bool,
 }
 
-/// A command is about to run.
+/// The state of the workspace before a command runs.
 pub(crate) enum Before {
-    /// The tree as it is now is known, and so is the newest step.
+    /// The trees were scanned; the newest step is this one.
     Known(StepId),
-    /// It is not; the command cannot be taken back.
+    /// The trees could not be scanned, so the command cannot be undone. Holds the reason.
     Unknown(String),
 }
 
-/// What a command changed, and what is to be said about it.
+/// The changes of a command, and notes for the user about them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandChanges {
     pub(crate) changes: Vec<FileChange>,
@@ -50,8 +52,8 @@ pub(crate) struct CommandChanges {
 }
 
 impl Watch {
-    /// Watches a workspace for a conversation. Nothing is read or made before it is needed.
-    /// `private` are folders of haft's own.
+    /// Creates the watch of a workspace for a conversation. Reads and creates nothing until it is
+    /// needed. `private` holds haft's own folders, which are not scanned.
     pub(crate) fn new(
         versions: Arc<SqliteVersions>,
         conversation: ConversationId,
@@ -93,7 +95,7 @@ impl Watch {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what this session may take back from being removed.
+    /// Protects the versions that this session may undo from removal.
     pub(super) fn stay(&self) -> Result<(), VersionsError> {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.is_none() {
@@ -106,7 +108,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Looks at the workspace before a command runs.
+    /// Scans the workspace before a command runs.
     pub(crate) fn before_command(&self) -> Before {
         let look = || -> Result<StepId, String> {
             let message = |error: VersionsError| error.to_string();
@@ -139,13 +141,13 @@ impl Watch {
         Ok(differences)
     }
 
-    /// Looks at the workspace after a command ran, and records what it changed.
+    /// Scans the workspace after a command ran, and records its changes.
     pub(crate) fn after_command(&self, call: &CallName, before: Before) -> CommandChanges {
         let mut found = CommandChanges::default();
         let since = match before {
             Before::Known(since) => since,
             Before::Unknown(why) => {
-                // Said once: it will be the same for every command.
+                // Reported once, because it applies to every command.
                 if !std::mem::replace(&mut self.trees().noted, true) {
                     found
                         .notes
@@ -218,7 +220,7 @@ impl Watch {
     }
 }
 
-/// The first of these names, and how many more there are.
+/// Joins the first names and the number of the remaining ones.
 fn names(all: impl Iterator<Item = String>) -> String {
     let all: Vec<_> = all.collect();
     let mut text = all
@@ -250,7 +252,7 @@ pub(super) fn bytes(size: u64) -> String {
     }
 }
 
-/// A change as events name it; folders are left out.
+/// Converts a difference to a change for events, or returns `None` for a folder.
 fn file_change(difference: &Difference) -> Option<FileChange> {
     let is_file = |version: FileVersion| match version {
         FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => true,

@@ -1,12 +1,12 @@
-//! What files held: packed before it is stored, checked when it is read.
+//! Stored file contents: compressed when written, verified when read.
 
 use haft_store::database::SqliteFailure;
 use haft_types::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Below this packing is not worth it.
+/// Contents below this size, in bytes, are not compressed.
 const SMALLEST: usize = 200;
-/// Fast: a scan packs a whole project before the first command runs.
+/// Fast compression, because a scan packs the whole project before the first command runs.
 const LEVEL: i32 = 1;
 
 /// The content of a file or the target of a link, ready to be stored.
@@ -19,7 +19,7 @@ pub struct FileContent {
 }
 
 impl FileContent {
-    /// Packs these bytes.
+    /// Compresses `bytes` if that saves more than a tenth.
     pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
         let size = bytes.len();
         let packed = (size >= SMALLEST)
@@ -41,12 +41,12 @@ impl FileContent {
         }
     }
 
-    /// By which it is found again.
+    /// Returns the key under which the content is stored.
     pub fn hash(&self) -> ContentHash {
         self.hash
     }
 
-    /// How much room it takes.
+    /// Returns the stored size in bytes, after compression.
     pub fn stored_size(&self) -> usize {
         self.bytes.len()
     }
@@ -61,11 +61,11 @@ impl FileContent {
     }
 }
 
-/// Why a content cannot be read.
+/// The reason why a content cannot be read.
 pub(super) enum Unreadable {
-    /// It was removed to keep the store within its size, or never stored.
+    /// The content was removed to keep the store within its size limit, or was never stored.
     Gone,
-    /// It is not what was stored.
+    /// The stored bytes do not match the hash.
     Damaged,
 }
 

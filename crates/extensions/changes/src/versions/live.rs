@@ -1,4 +1,5 @@
-//! Conversations and trees in use: one locked file each. A killed process loses its locks.
+//! Marks conversations and trees as in use, with one lock file each. The locks of a killed process
+//! are released.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_files::LockFile;
 use haft_types::ContentHash;
 
-/// Something that is in use.
+/// A conversation or tree that is in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LiveUse<'a> {
     Conversation(&'a str),
@@ -25,14 +26,14 @@ impl LiveUse<'_> {
     }
 }
 
-/// Marks conversations and trees as in use until the locks are dropped.
+/// Marks conversations and trees as in use until the returned locks are dropped.
 pub(super) fn hold(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<LockFile>> {
     used.iter()
         .map(|used| LockFile::wait_shared(&used.file(folder)))
         .collect()
 }
 
-/// True if a process uses it, and if that is unknown because of an error.
+/// True if a process uses the conversation or tree, or if an error prevents the check.
 pub(super) fn is_used(folder: &Path, used: LiveUse<'_>) -> bool {
     match LockFile::try_existing(&used.file(folder)) {
         Ok(taken) => taken.is_none(),

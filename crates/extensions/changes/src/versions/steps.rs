@@ -1,9 +1,8 @@
-//! The record of what calls changed, and of what was taken back: steps, each with the paths it
-//! changed.
+//! The record of changes and of their reversals: steps, each with the paths it changed.
 //!
-//! Invariant: steps are only added, in the order they happened. What a step did to a path is a row
-//! that is written once; later only how the path was left, and who took the change back, is filled
-//! in. A row names no content that is not stored.
+//! Invariant: steps are only added, in the order they happened. The change of a path by a step is a
+//! row that is written once; later only the version after the change, and the step that reversed
+//! it, are filled in. A row names only contents that are stored.
 
 use std::path::{Path, PathBuf};
 
@@ -15,18 +14,18 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::content::{self, FileContent};
 use super::version::{FileVersion, path_bytes, read_path};
 
-/// The number of a step. Later steps have higher ones.
+/// The number of a step. Later steps have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(pub i64);
 
-/// What a step is.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// A tool call.
     Call,
-    /// Calls were taken back.
+    /// Reverses calls.
     Undo,
-    /// An undo was taken back.
+    /// Reverses an undo.
     Redo,
 }
 
@@ -47,50 +46,47 @@ impl StepKind {
     }
 }
 
-/// Something that changed files.
+/// A call, undo, or redo that changed files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStep {
-    /// Its number.
     pub id: StepId,
-    /// What it is.
     pub kind: StepKind,
-    /// The call that did it; none for an undo or redo a person asked for.
+    /// The call that made the step, or `None` for an undo or redo that the user asked for.
     pub call: Option<CallName>,
-    /// When it began.
+    /// The time at which the step began.
     pub at: Timestamp,
-    /// Whether it was finished; an undo that was killed is not.
+    /// True if the step was completed. An undo that was killed is not.
     pub done: bool,
-    /// What it changed, in order of the paths.
+    /// The changed paths, in path order.
     pub changes: Vec<PathChange>,
 }
 
-/// What a step did to a path.
+/// The change of one path by a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
-    /// The path, absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What it held before.
+    /// The version before the change.
     pub before: FileVersion,
-    /// What it held after; unknown when the process was killed in between.
+    /// The version after the change. `None` if the process was killed in between.
     pub after: Option<FileVersion>,
-    /// The undo or redo that reversed it last.
+    /// The undo or redo that last reversed the change.
     pub taken_back: Option<StepId>,
 }
 
-/// A change that reverses others.
+/// A change of a path that reverses earlier changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reversal {
-    /// The path.
     pub path: PathBuf,
-    /// What it holds now.
+    /// The version before the reversal.
     pub before: FileVersion,
-    /// What it will hold.
+    /// The version after the reversal.
     pub after: FileVersion,
     /// The steps whose changes of this path are reversed.
     pub of: Vec<StepId>,
 }
 
-/// The step of a call, made if there is none yet.
+/// Returns the step of a call, and adds it if there is none yet.
 fn step_of(
     connection: &Connection,
     conversation: &ConversationId,
@@ -133,7 +129,7 @@ fn add(
     Ok(connection.last_insert_rowid())
 }
 
-/// The version, if its content is there; one that lost its content cannot be brought back.
+/// Returns the version, or [`FileVersion::Unsaved`] if its content is no longer stored.
 fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, SqliteFailure> {
     Ok(match version {
         FileVersion::File { hash, size, .. } if !content::is_stored(connection, hash)? => {
@@ -146,8 +142,8 @@ fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, 
     })
 }
 
-/// Notes what paths hold before a call changes them. A path the call has saved already keeps its
-/// first version.
+/// Records the versions of paths before a call changes them. A path that the call has saved already
+/// keeps its first version.
 pub(super) fn save(
     connection: &Connection,
     conversation: &ConversationId,
@@ -163,7 +159,7 @@ pub(super) fn save(
     note_versions(connection, step, statement, before, contents)
 }
 
-/// Notes how a call left paths it saved; those it left as they were are forgotten.
+/// Records the versions of saved paths after a call, and removes unchanged paths from the record.
 pub(super) fn changed(
     connection: &Connection,
     conversation: &ConversationId,
@@ -218,8 +214,8 @@ fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFail
     Ok(())
 }
 
-/// Notes what a call did to paths that were not saved one by one. A path another step of haft left
-/// so since `since` is that step's doing.
+/// Records changes of paths that were not saved one by one. A change that another step made after
+/// `since` is skipped.
 pub(super) fn record(
     connection: &Connection,
     conversation: &ConversationId,
@@ -245,8 +241,7 @@ pub(super) fn record(
     Ok(kept)
 }
 
-/// Notes what a path held before and after; `again` is what becomes of one that the step has
-/// already.
+/// Inserts a change. `on_conflict` is the SQL clause for a path that the step has changed already.
 fn insert(
     connection: &Connection,
     step: i64,
@@ -294,7 +289,7 @@ fn is_of_another(
     }
 }
 
-/// The newest step of all.
+/// Returns the newest step of all conversations.
 pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
     let newest: Option<i64> = connection
         .prepare_cached("SELECT max(key) FROM steps")?
@@ -302,7 +297,7 @@ pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
     Ok(StepId(newest.unwrap_or(0)))
 }
 
-/// The steps of a conversation, in order.
+/// Returns the steps of a conversation, in order.
 pub(super) fn list(
     connection: &Connection,
     conversation: &ConversationId,
@@ -364,7 +359,7 @@ fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
     })
 }
 
-/// Notes an undo or redo that is about to be done.
+/// Records an undo or redo that is about to start.
 pub(super) fn begin(
     connection: &Connection,
     conversation: &ConversationId,
@@ -395,7 +390,7 @@ pub(super) fn begin(
     Ok(StepId(step))
 }
 
-/// Notes that an undo or redo is over, and which of its paths it did not change after all.
+/// Marks an undo or redo as done, and deletes its entries for the paths it failed to change.
 pub(super) fn finish(
     connection: &Connection,
     step: StepId,

@@ -1,4 +1,4 @@
-//! What trees looked like when they were last scanned.
+//! Stores the state of each tree at its last scan.
 
 use std::path::{Path, PathBuf};
 
@@ -9,40 +9,37 @@ use rusqlite::{Connection, OptionalExtension};
 use super::content::FileContent;
 use super::version::{FileVersion, path_bytes, read_path};
 
-/// What changes of a file whenever its content does.
+/// Metadata of a file that changes whenever its content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
-    /// When it was last written, in nanoseconds.
+    /// The time of the last write, in nanoseconds.
     pub mtime_ns: i64,
-    /// When it was last touched in any way, in nanoseconds.
+    /// The time of the last change of content or metadata, in nanoseconds.
     pub ctime_ns: i64,
-    /// Its inode.
     pub inode: u64,
-    /// Its device.
     pub device: u64,
 }
 
-/// A path as a scan knows it.
+/// A path as the last scan found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFile {
-    /// What it holds.
     pub version: FileVersion,
-    /// By which it is seen that it still holds that; none when it must be looked at again.
+    /// The stamp that shows whether the path is unchanged. `None` if it must be read again.
     pub stamp: Option<FileStamp>,
 }
 
-/// What a scan found out; the paths are relative to the root.
+/// The result of a scan. Paths are relative to the root.
 #[derive(Debug, Default)]
 pub struct TreeUpdate {
     /// Paths that are new or changed.
     pub known: Vec<(PathBuf, KnownFile)>,
-    /// Paths that are gone.
+    /// Paths that no longer exist or are ignored now.
     pub gone: Vec<PathBuf>,
     /// Contents that are not stored yet.
     pub contents: Vec<FileContent>,
 }
 
-/// Everything known of the tree at `root`, by path relative to it.
+/// Returns the known files of the tree at `root`, by path relative to it.
 pub(super) fn read(
     connection: &Connection,
     root: &Path,
@@ -74,7 +71,7 @@ pub(super) fn read(
     Ok(files)
 }
 
-/// Notes what a scan found out, contents and all.
+/// Stores the result of a scan, including contents.
 pub(super) fn update(
     connection: &Connection,
     root: &Path,

@@ -1,7 +1,8 @@
-//! Keeps the store within its size: what nobody can ask for goes first, then what was used longest
-//! ago.
+//! Keeps the store within its size limit: removes unreferenced contents first, then the least
+//! recently used.
 //!
-//! Invariant: nothing a live conversation or a live tree refers to is removed, whatever the size.
+//! Invariant: contents that a live conversation or a live tree refers to are never removed,
+//! whatever the size.
 
 use std::path::Path;
 
@@ -11,17 +12,18 @@ use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
 
-/// Trimming goes on until this share of the cap is left, so that it is not due again at once.
+/// Trimming stops at this many tenths of the cap, so that it is not due again at once.
 const TARGET: u64 = 9;
 
-/// The bytes in use.
+/// Returns the number of bytes in use.
 pub(super) fn used_bytes(connection: &Connection) -> Result<u64, SqliteFailure> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     Ok(pages.saturating_mul(pragma("page_size")?).cast_unsigned())
 }
 
-/// Removes until the store is well within `cap` bytes, or only what is live is left.
+/// Removes old versions until the store is well below `cap` bytes, or until only versions in use
+/// are left.
 pub(super) fn trim(
     connection: &mut Connection,
     folder: &Path,
@@ -39,17 +41,16 @@ pub(super) fn trim(
         sweep(&transaction)?;
     }
     transaction.commit()?;
-    // Gives the room back to the file system; each row returned is one page.
+    // Returns free pages to the file system; each row is one page.
     let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}
-    // What is free is cut off the file only here. Somebody who still reads may keep it from
-    // happening now.
+    // The file is truncated only here. A concurrent reader may prevent that for now.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
 }
 
-/// Removes what these conversations changed, and every trace of it in the file.
+/// Deletes the changes of these conversations and overwrites their traces in the file.
 pub(super) fn purge(
     connection: &mut Connection,
     conversations: &[ConversationId],
@@ -70,7 +71,7 @@ pub(super) fn purge(
     Ok(())
 }
 
-/// Removes the contents nothing refers to.
+/// Removes contents that no change and no tree refers to.
 fn sweep(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "DELETE FROM contents WHERE hash NOT IN (
@@ -82,7 +83,7 @@ fn sweep(connection: &Connection) -> Result<(), SqliteFailure> {
     Ok(())
 }
 
-/// Forgets the tree that was scanned longest ago and is in use by nobody.
+/// Removes the least recently scanned tree that is not in use. Returns false if there is none.
 fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement =
         connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
@@ -97,7 +98,8 @@ fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailu
     Ok(false)
 }
 
-/// Forgets the changes of the conversation that changed files longest ago and is in use by nobody.
+/// Removes the changes of the conversation that changed files least recently and is not in use.
+/// Returns false if there is none.
 fn drop_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement = connection
         .prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;

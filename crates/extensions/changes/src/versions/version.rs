@@ -1,4 +1,4 @@
-//! What a path holds at a moment, and how that is written in a row.
+//! The version of a path, and its columns in a database row.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,40 +8,40 @@ use haft_store::database::SqliteFailure;
 use haft_types::ContentHash;
 use rusqlite::Row;
 
-/// What a path holds at a moment.
+/// The content of a path at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileVersion {
-    /// Nothing.
+    /// Nothing exists at the path.
     Absent,
     /// A regular file.
     File {
-        /// Its permission bits.
+        /// The permission bits.
         mode: u32,
-        /// Its size in bytes.
+        /// The size in bytes.
         size: u64,
-        /// The hash of its content, by which the content is found.
+        /// The hash of the content, which is the key of the stored content.
         hash: ContentHash,
     },
     /// A symbolic link.
     Link {
-        /// The hash of its target, by which the target is found.
+        /// The hash of the target, which is the key of the stored target.
         hash: ContentHash,
     },
-    /// A folder, without what is in it.
+    /// A folder, without its entries.
     Folder {
-        /// Its permission bits.
+        /// The permission bits.
         mode: u32,
     },
-    /// Something whose content was not saved: too large, unreadable, or neither file, link nor
+    /// Something whose content was not saved: too large, unreadable, or not a file, link, or
     /// folder.
     Unsaved {
-        /// Its size in bytes.
+        /// The size in bytes.
         size: u64,
     },
 }
 
 impl FileVersion {
-    /// Under which its content is stored, if it has any.
+    /// Returns the key of the stored content, if the version has content.
     pub fn hash(&self) -> Option<ContentHash> {
         match self {
             Self::File { hash, .. } | Self::Link { hash } => Some(*hash),
@@ -49,7 +49,7 @@ impl FileVersion {
         }
     }
 
-    /// Whether it can be brought back.
+    /// True if the version can be restored.
     pub fn is_saved(&self) -> bool {
         match self {
             Self::Absent | Self::File { .. } | Self::Link { .. } | Self::Folder { .. } => true,
@@ -57,7 +57,7 @@ impl FileVersion {
         }
     }
 
-    /// Its permission bits, where it has any.
+    /// Returns the permission bits, if the version has any.
     pub fn mode(&self) -> Option<u32> {
         match self {
             Self::File { mode, .. } | Self::Folder { mode } => Some(*mode),
@@ -100,7 +100,7 @@ impl FileVersion {
     }
 }
 
-/// A version as a row holds it.
+/// The columns of a version in a row.
 pub(super) struct Columns {
     pub(super) kind: &'static str,
     pub(super) mode: u32,

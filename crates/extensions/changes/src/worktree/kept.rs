@@ -1,4 +1,4 @@
-//! The copies that are kept: which there are, and removing one by hand.
+//! Lists the kept copies of projects and removes one on request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use haft_sandbox::{Git, GitProgram};
 use super::Worktree;
 use super::sweep::{copies, used};
 
-/// A copy of a project that was made for a sub-agent and is still there.
+/// A copy of a project that was made for a sub-agent and still exists.
 #[derive(Clone, Debug)]
 pub struct KeptCopy {
-    /// The sub-agent's conversation, as its id is written in file names.
+    /// The conversation id of the sub-agent, in its file name form.
     pub name: String,
-    /// Where it lies.
+    /// The folder of the copy.
     pub at: PathBuf,
-    /// The top of the repository it is a worktree of; nothing where that cannot be told.
+    /// The top folder of the repository whose worktree the copy is, or `None` if unknown.
     pub repository: Option<PathBuf>,
-    /// When it was made, or something at its top last changed.
+    /// The time the copy was created or its top folder last changed.
     pub used: SystemTime,
 }
 
-/// The copies in a folder, last used first.
+/// Returns the copies in `folder`, most recently used first.
 pub fn kept_copies(folder: &Path) -> Vec<KeptCopy> {
     let kept = |at: PathBuf| {
         let name = at.file_name()?.to_string_lossy().into_owned();
@@ -49,8 +49,8 @@ pub fn kept_copies(folder: &Path) -> Vec<KeptCopy> {
     all
 }
 
-/// Removes a copy; what it holds and was not merged is in a patch beside it then, whose place is
-/// given. `root` is the project it was made of.
+/// Removes a copy of the project at `root`. Its unmerged changes, if any, are written to a patch
+/// beside it, and the path of the patch is returned.
 pub fn remove_copy(
     program: GitProgram,
     root: &Path,

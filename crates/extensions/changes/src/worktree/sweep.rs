@@ -1,8 +1,8 @@
-//! Removes copies of a project that nobody came back to.
+//! Removes old copies of a project.
 //!
-//! Invariant: what such a copy holds and the project does not is in a patch beside it before it is
-//! removed, and that is said. A copy somebody may still work in is left alone, as is one that git
-//! cannot read.
+//! Invariant: before a copy is removed, its unmerged changes are written to a patch beside it, and
+//! the removal is reported. A copy that was used within the last day, or that git cannot read, is
+//! left alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use haft_text::sanitise;
 use super::{INDEX, Worktree, snapshot};
 
 const DAY: Duration = Duration::from_hours(24);
-/// So long a copy is kept,
+/// Days after which an unused copy is removed.
 const KEPT_DAYS: u32 = 30;
-/// and so many of a project.
+/// Copies kept per project. Older ones are removed unless they were used within a day.
 const KEPT_COPIES: usize = 20;
 
 impl Worktree {
-    /// Removes the copies of this project that are kept for too long or are too many, and says what
-    /// became of their changes.
+    /// Removes copies of this project that are too old or too many, and returns a sentence about
+    /// each whose changes were saved as a patch.
     pub(super) fn sweep(&self, now: SystemTime) -> Vec<String> {
         let mut kept: Vec<(Duration, PathBuf)> = copies(&self.within)
             .filter(|at| *at != self.at && self.is_of_repository(at))
@@ -30,7 +30,7 @@ impl Worktree {
             .collect();
         kept.sort();
         let too_many = |index: usize| index >= KEPT_COPIES;
-        // Whoever works in one has changed something in it today.
+        // A copy in use was changed within the last day.
         let is_old =
             |index: usize, age: Duration| age > DAY * KEPT_DAYS || (too_many(index) && age > DAY);
         let old = kept
@@ -44,12 +44,12 @@ impl Worktree {
         told
     }
 
-    /// The index of one copy is no beginning for another.
+    /// Removes the temporary index, because the index of one copy does not fit another.
     pub(super) fn forget_index(&self) {
         drop(fs::remove_file(self.git.own_folder().join(INDEX)));
     }
 
-    /// Whether a copy was made of this project's repository.
+    /// True if the copy is a worktree of this project's repository.
     fn is_of_repository(&self, at: &Path) -> bool {
         let link = fs::read_to_string(at.join(".git")).unwrap_or_default();
         let place = link.trim().strip_prefix("gitdir: ").map(Path::new);
@@ -57,7 +57,7 @@ impl Worktree {
         place.is_some_and(|place| place.starts_with(worktrees))
     }
 
-    /// Removes one copy that is old. Gives the sentence to say where it held changes.
+    /// Removes one old copy. Returns the sentence to report if it held changes.
     fn retire_old(&self, at: PathBuf, age: Duration) -> Option<String> {
         let note = at.with_extension("base");
         let base = fs::read_to_string(&note).ok()?;
@@ -86,8 +86,8 @@ impl Worktree {
         Some(sanitise(&text).into_owned() + &left)
     }
 
-    /// Removes this copy. Gives the patch with what it held and was not merged, the names of those
-    /// files, and what is left of it.
+    /// Removes this copy. Returns the patch file with its unmerged changes and the names of the
+    /// changed files, and a sentence that is not empty if the copy could not be removed completely.
     pub(super) fn retire(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
         let (changes, left_out) = self.changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {
@@ -107,7 +107,7 @@ impl Worktree {
         Ok((kept, self.remove()))
     }
 
-    /// What is different from what it began with, for `git apply`.
+    /// Returns the difference from the copy's base commit, in the format of `git apply`.
     fn patch(&self) -> Result<Vec<u8>, GitError> {
         let copy = self.git.writing(&self.at, INDEX)?;
         let tree = snapshot(&copy)?.tree;
@@ -125,7 +125,7 @@ impl Worktree {
     }
 }
 
-/// The copies in a folder that a note says the beginning of.
+/// Returns the copies in a folder. Each has a note beside it that names its base commit.
 pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(within)
         .into_iter()
@@ -135,7 +135,8 @@ pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|at| at.is_dir() && at.with_extension("base").is_file())
 }
 
-/// When a copy was last used: made, or something at its top changed.
+/// Returns the time a copy was last used: when it was created, or when an entry of its top folder
+/// was added or removed.
 pub(super) fn used(at: &Path) -> Option<SystemTime> {
     let of = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
     of(at).max(of(&at.with_extension("base")))

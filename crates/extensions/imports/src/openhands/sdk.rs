@@ -1,5 +1,5 @@
-//! Events of `OpenHands` since 1.0, which name their `kind`. A conversation is a folder of them;
-//! what the model counted stands in the state beside them, under the id of the reply.
+//! Reads events of `OpenHands` since 1.0, which have a `kind`. A conversation is a folder of
+//! events; the state file beside them contains the token counts of each reply, by its id.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use super::{EventReader, result};
 use crate::build::{ReportedUsage, made_by, text_of};
 use crate::{chat, time};
 
-/// What is known from one event to the next.
+/// The state kept between events.
 pub(super) struct SdkState {
-    /// Model and tokens of each reply, by its id.
+    /// The model and usage of each reply, by its id.
     counted: HashMap<String, (Option<String>, ReportedUsage)>,
     /// The id of the newest reply.
     reply: Option<String>,
@@ -116,7 +116,7 @@ impl SdkState {
                 reader.answer(text("tool_call_id"), result(&why, true, None), at);
             }
             "Condensation" => reader.summarise(text_of(event, "summary"), at),
-            // What the program does with itself.
+            // Internal state of the program.
             "ConversationStateUpdateEvent"
             | "CondensationRequest"
             | "PauseEvent"
@@ -127,7 +127,8 @@ impl SdkState {
         }
     }
 
-    /// Adds what the model said: calls of one reply are events of their own.
+    /// Adds a message of the model, or appends to the last reply: each call of a reply is an event
+    /// of its own.
     fn say(
         &mut self,
         reader: &mut EventReader,
@@ -150,7 +151,7 @@ impl SdkState {
     }
 }
 
-/// The texts of a content, which is a list of pieces or one text.
+/// Returns the texts of a content that is a list of parts or a single text.
 fn texts(content: Option<&Value>) -> impl Iterator<Item = String> {
     let pieces = content.and_then(Value::as_array).into_iter().flatten();
     let texts = pieces
@@ -188,7 +189,7 @@ fn thinking(said: &Value) -> Vec<Part> {
     thoughts.into_iter().map(Part::Thinking).collect()
 }
 
-/// The call as the model made it, else as it was carried out.
+/// Returns the call as the model made it, or else as it was executed.
 fn call(event: &Value) -> Option<ToolCall> {
     let made = event.get("tool_call").unwrap_or(&Value::Null);
     let id = text_of(made, "id")

@@ -1,12 +1,12 @@
-//! Commands: how they ended and what they wrote.
+//! Extracts exit code and output from the results of commands.
 
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Map, Value};
 
 use super::ForeignArguments;
 
-/// Sets the data of a command's result. `code` is the exit code where the format keeps one; where
-/// `is_exact`, a result that is no failure has exited with 0.
+/// Sets the data of a command's result. `code` is the exit code, if the format stores it. With
+/// `is_exact`, a successful result without a code means exit code 0.
 pub(super) fn shape(
     arguments: &ForeignArguments,
     envelope: &mut Envelope,
@@ -19,7 +19,7 @@ pub(super) fn shape(
         .or(output.code)
         .or((is_exact && succeeded).then_some(0));
     if code.is_none() && !succeeded {
-        // It was never run, or nobody knows how it ended: the text is the error.
+        // The command was never run, or its exit code is unknown: the text is the error.
         return;
     }
     let mut data = Map::new();
@@ -46,7 +46,7 @@ pub(super) fn shape(
     envelope.data = data.into();
 }
 
-/// The command, as a line a shell would take where it is a list of words.
+/// Returns the command line. A list of arguments is joined with spaces.
 fn command(arguments: &ForeignArguments) -> Option<String> {
     if let Some(line) = arguments.text(&["command", "cmd"]) {
         return Some(line.to_owned());
@@ -57,7 +57,7 @@ fn command(arguments: &ForeignArguments) -> Option<String> {
         .filter_map(Value::as_str)
         .collect();
     match words.as_slice() {
-        // `bash -lc SCRIPT` runs what the model wrote.
+        // For `bash -lc SCRIPT`, the script is what the model wrote.
         [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => {
             Some((*script).to_owned())
         }
@@ -65,7 +65,7 @@ fn command(arguments: &ForeignArguments) -> Option<String> {
     }
 }
 
-/// What a text says of a command.
+/// The exit code and output found in the text of a result.
 struct Output<'a> {
     code: Option<i64>,
     text: &'a str,
@@ -80,7 +80,7 @@ impl<'a> Output<'a> {
             .unwrap_or(Self { code: None, text })
     }
 
-    /// `<system>Command executed successfully.</system>\n…`, `Command executed successfully.\n\n…`.
+    /// Parses output after the line `Command executed successfully.` or after a `<system>` element.
     fn told(text: &'a str) -> Option<Self> {
         if let Some(output) = text.strip_prefix("Command executed successfully.\n\n") {
             return Some(Self {
@@ -95,7 +95,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// `<returncode>1</returncode>\n<output>\n…\n</output>`.
+    /// Parses a `<returncode>` element followed by an `<output>` element.
     fn tagged(text: &'a str) -> Option<Self> {
         let (code, rest) = text
             .trim_start()
@@ -111,7 +111,8 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// `Exit code 1\n…`, or lines of the program's own up to `Output:`.
+    /// Parses output after a line such as `Exit code 1`, or after header lines that end with
+    /// `Output:`.
     fn headed(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix("Exit code ") {
             let (code, output) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -150,7 +151,8 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// `…\nCommand exited with code 1`, `…\n[The command completed with exit code 1.]`.
+    /// Parses output before a last line `Command exited with code 1` or `[The command completed
+    /// with exit code 1.]`.
     fn ended(text: &'a str) -> Option<Self> {
         let trimmed = text.trim_end();
         let (output, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));

@@ -1,13 +1,14 @@
-//! Tools that read, change and look for files, and the list of things to do.
+//! Builds the data of tools that read, change, and search files, and of to-do lists.
 
 use serde_json::{Map, Value, json};
 
 use super::ForeignArguments;
 
-/// A read: numbered lines without their numbers, or plain text from where the call asked for it.
+/// Builds the data of a read: numbered lines without their numbers, or plain text that begins at
+/// the requested line.
 pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.path()?;
-    // One agent wraps what it read as JSON.
+    // Some agents wrap the content in JSON.
     let wrapped = serde_json::from_str::<Value>(text)
         .ok()
         .filter(Value::is_object);
@@ -15,7 +16,7 @@ pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
         .as_ref()
         .and_then(|value| value.get("result")?.as_str())
         .unwrap_or(text);
-    // One puts the path over it.
+    // Some agents put the path above the content.
     let text = text
         .strip_prefix(path)
         .and_then(|rest| rest.strip_prefix("\n\n"))
@@ -37,7 +38,7 @@ pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
         }
     });
     if text.starts_with("<path>") {
-        // One writes a blank behind the colon of the number.
+        // This format has a space after the colon of the line number.
         let lines = page
             .content
             .lines()
@@ -52,18 +53,18 @@ pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     Some(data)
 }
 
-/// Lines with their numbers taken off.
+/// Lines whose line numbers were removed.
 struct NumberedLines {
     first: u64,
     count: u64,
     content: String,
-    /// What stands before and behind them.
+    /// The text before and after the numbered lines.
     rest: String,
 }
 
 impl NumberedLines {
-    /// Reads `12→text`, `12⇥text`, `12 | text` and `12:text`; none where the lines are not numbered
-    /// one after another.
+    /// Parses `12→text`, `12⇥text`, `12 | text`, and `12:text`. Returns `None` if the lines are not
+    /// numbered consecutively.
     fn of(text: &str) -> Option<Self> {
         let mut lines: Option<(u64, u64, String)> = None;
         let mut rest = Vec::new();
@@ -86,7 +87,7 @@ impl NumberedLines {
             }
         }
         let (first, count, content) = lines?;
-        // A text with a line that happens to begin with a number is no numbered text.
+        // A text in which a line happens to begin with a number is not numbered.
         (rest.len() as u64 <= count + 12).then(|| Self {
             first,
             count,
@@ -109,7 +110,7 @@ fn numbered(line: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, text))
 }
 
-/// An edit: what was taken out and put in.
+/// Builds the data of an edit: the removed and added lines.
 pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     let path = arguments.path()?;
     let mut added = 0;
@@ -163,7 +164,7 @@ pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     }))
 }
 
-/// The changes of a text of SEARCH and REPLACE blocks.
+/// Returns the changes in a text of SEARCH and REPLACE blocks.
 fn search_blocks(text: &str) -> Vec<Value> {
     let blocks = text.split("<<<<<<< SEARCH\n").skip(1);
     let halves = blocks.filter_map(|block| {
@@ -177,7 +178,7 @@ fn search_blocks(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The lines that differ, without what both texts begin and end with.
+/// Returns the differing lines of both texts, without their common beginning and end.
 fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old
@@ -199,7 +200,7 @@ fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>)
     )
 }
 
-/// A whole file that was written.
+/// Builds the data of a write of a whole file.
 pub(super) fn write(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.path()?;
     let content = arguments
@@ -212,7 +213,7 @@ pub(super) fn write(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     )
 }
 
-/// A patch in codex's form: its files, with what was changed in each.
+/// Builds the data of a patch in codex's format: its files, with the changes in each.
 pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
     const MARKS: [(&str, &str); 3] = [
         ("*** Add File: ", "created"),
@@ -254,7 +255,8 @@ pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
     (!files.is_empty()).then(|| json!({ "files": files }))
 }
 
-/// A search in files: `path:line:text`, and lines of other forms as they are.
+/// Builds the data of a search in files. Lines of the form `path:line:text` are parsed; others are
+/// kept as text.
 pub(super) fn search(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let regex = arguments.text(&["pattern", "regex", "query"])?;
     let path = arguments
@@ -289,7 +291,7 @@ fn hit(line: &str) -> Option<Value> {
     is_path.then(|| json!({ "path": path, "line": number, "text": text }))
 }
 
-/// Names of files, one a line.
+/// Builds the data of a file name search, with one name per line.
 pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let pattern = arguments.text(&["pattern", "file_name", "glob"])?;
     let is_none = text.starts_with("No files found");
@@ -306,7 +308,7 @@ pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     Some(data)
 }
 
-/// A listing, one entry a line; folders end in a slash.
+/// Builds the data of a folder listing with one entry per line. Folder names end with a slash.
 pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
     let path = arguments
         .text(&["path", "dir_path", "directory", "target_directory"])
@@ -323,7 +325,7 @@ pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
     json!({ "path": path, "total": entries.len(), "files": files, "folders": folders, "entries": entries })
 }
 
-/// The list of things to do, as the call sets it.
+/// Builds the data of a to-do list from the arguments of the call.
 pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
     let item = |item: &Value| {
         let text = |names: &[&str]| {

@@ -1,34 +1,33 @@
-//! A worker that comes back late: nothing is written any more in the name of a taking that is not
-//! the newest.
+//! Rejects writes of a worker that lost its task: only the newest lease of a task may write.
 
 use haft_store::StoreError;
 use sqlx::PgConnection;
 
 use crate::failure::PostgresFailure;
 
-/// One taking of one task.
+/// One worker's claim to one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLease {
-    /// The task.
+    /// The id of the task.
     pub task: i64,
-    /// Which taking of it.
+    /// The number of the claim. Later claims to the task have higher numbers.
     pub epoch: i64,
 }
 
-/// The task is another worker's by now, or over.
+/// The error that a task has ended or belongs to another worker now.
 #[derive(Debug, thiserror::Error)]
 #[error("task {} is no longer this worker's: another one has taken it, or it has ended", .0.task)]
 pub struct TaskTakenOver(pub TaskLease);
 
 impl TaskTakenOver {
-    /// Whether that is why something could not be written.
+    /// True if `error` was caused by a lost lease.
     pub fn is(error: &StoreError) -> bool {
         matches!(error, StoreError::Database { source, .. } if source.is::<Self>())
     }
 }
 
-/// Goes on only while the lease is the newest one, and keeps it so until the end of the
-/// transaction.
+/// Fails unless `lease` is the newest of its task, and keeps it the newest until the transaction
+/// ends.
 pub(crate) async fn check(
     connection: &mut PgConnection,
     lease: TaskLease,

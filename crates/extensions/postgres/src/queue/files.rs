@@ -1,4 +1,4 @@
-//! What a task changed in its workspace: kept with the queue, where every worker reaches it.
+//! Saves the workspace changes of a task with the queue, so that another worker can continue them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,18 +9,17 @@ use haft_store::StoreError;
 use super::TaskQueue;
 use super::fence::TaskLease;
 
-/// Under this path, which no workspace has, a run keeps its own record beside the files of the
-/// task.
+/// The path of a run's own record among the saved files. No workspace contains this path.
 pub const TASK_RECORD: &str = "/run.json";
 
-/// What a path of a workspace holds.
+/// The kind of a saved path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptKind {
-    /// Nothing any more.
+    /// The path was removed.
     Absent,
     /// A regular file.
     File,
-    /// A symbolic link; its content is the target.
+    /// A symbolic link, whose content is its target.
     Link,
     /// A folder.
     Folder,
@@ -37,21 +36,19 @@ impl KeptKind {
     }
 }
 
-/// A path of a workspace that a task changed.
+/// A path in a workspace that a task changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
-    /// From the top of the workspace.
+    /// The path, relative to the top of the workspace.
     pub path: PathBuf,
-    /// What it is.
     pub kind: KeptKind,
-    /// Its permission bits.
+    /// The permission bits.
     pub mode: u32,
-    /// Its content.
     pub content: Vec<u8>,
 }
 
 impl TaskQueue {
-    /// Keeps what these paths hold now, in place of what was kept of them before.
+    /// Saves the current state of these paths and replaces earlier saved states.
     pub fn keep(&self, lease: TaskLease, files: &[KeptFile]) -> Result<(), StoreError> {
         let sql = "INSERT INTO queue_files (task, path, kind, mode, content) VALUES ($1, $2, $3, $4, $5)
                    ON CONFLICT (task, path) DO UPDATE SET kind = excluded.kind, mode = excluded.mode, content = excluded.content";
@@ -72,7 +69,7 @@ impl TaskQueue {
         })
     }
 
-    /// How far a task that is a workflow has come.
+    /// Returns the saved record of a run, which contains the progress of a workflow.
     pub fn record(&self, task: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT content FROM queue_files WHERE task = $1 AND path = $2";
         self.write(async |connection| {
@@ -83,7 +80,7 @@ impl TaskQueue {
         })
     }
 
-    /// Everything a task changed so far, folders before what is in them.
+    /// Returns all paths that a task changed so far, each folder before its entries.
     pub fn kept(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
         let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 AND path <> $2 ORDER BY path";
         self.write(async |connection| {

@@ -1,17 +1,17 @@
-//! What all workers together may spend in a day.
+//! The daily spending limits of all workers together.
 
-/// What tasks may spend in a day, all workers together. Days are those of UTC.
+/// The daily spending limit of tasks, over all workers. Days are in UTC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpendingLimit {
-    /// Whose tasks; all of them when empty.
+    /// The label of the limited tasks; all tasks if empty.
     pub label: String,
-    /// Money.
+    /// The limit in US dollars, or `None` for no limit.
     pub usd: Option<f64>,
-    /// Tokens.
+    /// The limit in tokens, or `None` for no limit.
     pub tokens: Option<i64>,
 }
 
-/// The limits as columns of a statement: labels, money, tokens.
+/// The limits as columns of a statement: labels, US dollars, tokens.
 pub(super) type LimitColumns = (Vec<String>, Vec<Option<f64>>, Vec<Option<i64>>);
 
 pub(super) fn columns(limits: &[SpendingLimit]) -> LimitColumns {

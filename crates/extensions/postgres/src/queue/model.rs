@@ -1,4 +1,4 @@
-//! What a task is, how it stands, and what came of it.
+//! The types that describe a task, its state, and its result.
 
 use std::collections::BTreeMap;
 
@@ -6,90 +6,91 @@ use haft_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a worker is asked to do. Secrets are none of it: those are the worker's own.
+/// A description of the work. It must not contain secrets: those belong to the worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskRequest {
-    /// The task for the model.
+    /// The prompt for the model.
     pub prompt: String,
-    /// The workflow that is run instead: one of the worker's own, or of a repository it trusts.
+    /// The workflow to run instead of a prompt: one of the worker's own, or of a repository it
+    /// trusts.
     pub workflow: Option<String>,
     /// The inputs of the workflow.
     pub inputs: BTreeMap<String, String>,
-    /// A URL, a path every worker reaches, or the name of the bundle that comes with the task.
+    /// A URL, a path that every worker can access, or the name of the bundle added with the task.
     pub repository: Option<String>,
-    /// What of it is checked out; its `HEAD` when absent.
+    /// The revision to check out. The default is the repository's `HEAD`.
     pub commit: Option<String>,
-    /// The agent whose role, tools and model are used.
+    /// The agent whose role, tools, and model are used.
     pub agent: Option<String>,
-    /// As `provider/model`; the worker's when absent.
+    /// The model as `provider/model`. The default is the worker's.
     pub model: Option<String>,
-    /// The permission mode; the worker's when absent.
+    /// The permission mode. The default is the worker's.
     pub mode: Option<String>,
-    /// Rules of what is allowed, beside the worker's.
+    /// Allow rules, in addition to the worker's.
     pub allow: Vec<String>,
-    /// Rules of what is denied.
+    /// Deny rules, in addition to the worker's.
     pub deny: Vec<String>,
-    /// Replies of the model in each run.
+    /// The maximum number of model replies per run.
     pub max_turns: Option<u32>,
-    /// Seconds of each run.
+    /// The maximum duration of each run, in seconds.
     pub max_seconds: Option<f64>,
-    /// The branch the change is pushed to.
+    /// The branch to which the changes are pushed.
     pub push: Option<String>,
 }
 
-/// A task to be added.
+/// A task to add to the queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewTask {
-    /// What to do.
+    /// The work to do.
     pub request: TaskRequest,
-    /// The repository as a bundle of git, where it comes with the task.
+    /// The repository as a git bundle, if it is added with the task.
     pub bundle: Option<Vec<u8>>,
-    /// The id of its conversation, which must be new.
+    /// The id of the task's conversation, which must be new.
     pub conversation: String,
-    /// Higher ones are taken first.
+    /// The priority. Tasks with higher values are taken first.
     pub priority: i64,
-    /// Milliseconds since 1970 before which it is not taken.
+    /// The earliest start, in milliseconds since 1970.
     pub not_before: Option<i64>,
-    /// A text no other task has.
+    /// A key that no other task in the queue has.
     pub unique_key: Option<String>,
-    /// By which workers choose, costs are summed and limits hold.
+    /// Labels by which workers select tasks, costs are summed, and limits apply.
     pub labels: Vec<String>,
-    /// Money of all its runs together.
+    /// The limit of all runs together, in US dollars.
     pub usd_limit: Option<f64>,
-    /// Tokens of all its runs together.
+    /// The token limit of all runs together.
     pub token_limit: Option<i64>,
-    /// How many workers may lose it before it has failed.
+    /// The number of workers that may lose the task before it fails.
     pub max_attempts: i64,
 }
 
-/// What came of adding a task.
+/// The result of adding a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddedTask {
-    /// Its number, or that of the task with the same key.
+    /// The id of the task, or of the existing task with its unique key.
     pub id: i64,
-    /// Whether it was added.
+    /// True if the task was added.
     pub is_new: bool,
 }
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// It waits for a worker.
+    /// Waiting for a worker.
     Queued,
-    /// A worker has it.
+    /// Running on a worker.
     Running,
-    /// It ran to an outcome.
+    /// Ran to an outcome.
     Ended,
-    /// It could not be run, or lost too many workers.
+    /// Could not be run, or lost too many workers.
     Failed,
-    /// Somebody took it out.
+    /// Canceled by a user.
     Cancelled,
 }
 
 impl TaskState {
-    /// Its name, as it is stored.
+    /// Returns the name under which the state is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -100,7 +101,7 @@ impl TaskState {
         }
     }
 
-    /// The state of that name.
+    /// Returns the state with this name.
     pub fn of(name: &str) -> Option<Self> {
         [
             Self::Queued,
@@ -113,66 +114,61 @@ impl TaskState {
         .find(|one| one.name() == name)
     }
 
-    /// Whether nothing more will come of it.
+    /// True if the state is final unless the task is retried.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::Failed | Self::Cancelled)
     }
 }
 
-/// A task as it is listed. Times are milliseconds since 1970.
+/// A task in a list. Times are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuedTask {
-    /// Its number.
     pub id: i64,
-    /// How it stands.
     pub state: TaskState,
-    /// Higher ones are taken first.
+    /// The priority. Tasks with higher values are taken first.
     pub priority: i64,
-    /// Its labels.
     pub labels: Vec<String>,
-    /// What to do.
+    /// The work to do.
     pub request: TaskRequest,
-    /// Its conversation in the team store.
+    /// The id of its conversation in the team store.
     pub conversation: String,
-    /// The key that makes it unique.
+    /// The key that no other task in the queue has.
     pub unique_key: Option<String>,
-    /// Money of all its runs together.
+    /// The limit of all runs together, in US dollars.
     pub usd_limit: Option<f64>,
-    /// Tokens of all its runs together.
+    /// The token limit of all runs together.
     pub token_limit: Option<i64>,
-    /// How often it was taken.
+    /// The number of times the task was taken.
     pub attempts: i64,
-    /// How often it may be.
+    /// The maximum number of times the task may be taken.
     pub max_attempts: i64,
-    /// Which taking is the newest.
+    /// The number of the newest claim to the task.
     pub epoch: i64,
-    /// Who has or had it.
+    /// The name of the current or last worker.
     pub worker: Option<String>,
-    /// Whether its worker was asked to end it.
+    /// True if the worker was asked to end the task.
     pub cancel_asked: bool,
-    /// The commit its workspace began with.
+    /// The commit at which the workspace starts.
     pub base: Option<String>,
-    /// What it has cost, as far as prices are known.
+    /// The cost so far in US dollars, as far as prices are known.
     pub spent_usd: f64,
-    /// Tokens it has used.
+    /// The tokens used so far.
     pub spent_tokens: i64,
-    /// The branch its change was pushed to.
+    /// The branch to which the changes were pushed.
     pub branch: Option<String>,
-    /// The result of its run, or why it has none.
+    /// The result of the run, or the reason why there is none.
     pub result: Option<Value>,
-    /// Whether its repository came with it.
+    /// True if a git bundle was added with the task.
     pub has_bundle: bool,
-    /// The size of its patch.
+    /// The size of the patch in bytes.
     pub patch_bytes: i64,
-    /// The number of the newest line of its log.
+    /// The number of the newest log line.
     pub last_logged: i64,
-    /// When it may be taken.
+    /// The earliest time at which the task may be taken.
     pub not_before: i64,
-    /// When it was added.
     pub created_at: i64,
-    /// When it was first taken.
+    /// The time the task was first taken.
     pub started_at: Option<i64>,
-    /// When it ended.
     pub ended_at: Option<i64>,
 }
 
@@ -190,7 +186,7 @@ impl QueuedTask {
     }
 }
 
-/// Returns a time in milliseconds since 1970 as text, in UTC.
+/// Formats a time in milliseconds since 1970 as text, in UTC.
 pub fn utc_text(milliseconds: i64) -> String {
     Timestamp::from_millisecond(milliseconds).map_or_else(
         |_| milliseconds.to_string(),
@@ -198,31 +194,30 @@ pub fn utc_text(milliseconds: i64) -> String {
     )
 }
 
-/// What a worker says of a task it is done with.
+/// The final report of a worker about a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskEnd {
-    /// Ended, failed or cancelled.
+    /// Ended, failed, or canceled.
     pub state: TaskState,
-    /// The result of its run, or why it has none.
+    /// The result of the run, or the reason why there is none.
     pub result: Value,
-    /// The change as a patch.
+    /// The changes as a patch.
     pub patch: Option<Vec<u8>>,
-    /// The branch it was pushed to.
+    /// The branch to which the changes were pushed.
     pub branch: Option<String>,
 }
 
-/// What tasks with one label have cost.
+/// The costs of the tasks with one label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelCost {
-    /// The label; empty for tasks that have none.
+    /// The label. Empty for tasks without labels.
     pub label: String,
-    /// How many there are.
+    /// The number of tasks.
     pub tasks: i64,
-    /// Money, as far as prices are known.
+    /// The costs in US dollars, as far as prices are known.
     pub usd: f64,
-    /// Tokens.
     pub tokens: i64,
-    /// Money of those taken today, in UTC.
+    /// The cost of the tasks taken today in UTC, in US dollars.
     pub usd_today: f64,
 }
 
@@ -244,33 +239,33 @@ impl LabelCost {
     }
 }
 
-/// How the queue stands.
+/// The statistics of the queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueueStatistics {
-    /// How many tasks are in each state.
+    /// The number of tasks in each state.
     pub states: BTreeMap<String, i64>,
-    /// What they cost, by label.
+    /// The costs by label.
     pub labels: Vec<LabelCost>,
-    /// How long the oldest task that could be taken has waited.
+    /// The waiting time of the oldest task that may be taken, in milliseconds.
     pub oldest_ms: i64,
 }
 
-/// A worker as others see it.
+/// A worker in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRow {
-    /// Its number: another one for each start.
+    /// The id, which is new for each start.
     pub id: i64,
-    /// Its host and process.
+    /// The host and process of the worker.
     pub name: String,
-    /// How many tasks it runs at once.
+    /// The number of tasks the worker runs at once.
     pub slots: i64,
-    /// The labels it takes; all of them when empty.
+    /// The labels of accepted tasks; all tasks if empty.
     pub labels: Vec<String>,
-    /// Whether it takes no more tasks.
+    /// True if the worker takes no more tasks.
     pub draining: bool,
-    /// How long nothing was heard of it.
+    /// The time since the last heartbeat, in milliseconds.
     pub silent_ms: i64,
-    /// How many tasks it has.
+    /// The number of running tasks.
     pub tasks: i64,
 }
 

@@ -1,4 +1,5 @@
-//! A worker's side of the queue: it is seen, takes tasks, says what they spend, and ends them.
+//! The worker's side of the queue: sends heartbeats, takes tasks, records their spending, and ends
+//! them.
 
 use std::time::Duration;
 
@@ -12,60 +13,63 @@ use super::model::{QueuedTask, TaskEnd};
 use super::{TaskQueue, one};
 use crate::failure::PostgresFailure;
 
-/// Who takes tasks, and which.
+/// A worker and the tasks it accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taker {
-    /// The worker's number.
+    /// The worker's id.
     pub worker: i64,
-    /// After this long without a sign a worker has lost its tasks.
+    /// The time without a heartbeat after which a worker loses its tasks.
     pub lease: Duration,
-    /// Only tasks with one of these labels; any when empty.
+    /// Labels of accepted tasks; all tasks if empty.
     pub labels: Vec<String>,
-    /// No task with one of these labels.
+    /// Labels of tasks that are not accepted.
     pub except: Vec<String>,
-    /// What a task may spend that names no limit of its own.
+    /// The spending limit of tasks without one, in US dollars.
     pub usd_limit: Option<f64>,
-    /// The same in tokens.
+    /// The token limit of tasks without one.
     pub token_limit: Option<i64>,
-    /// What all workers together may spend in a day.
+    /// The daily limits of all workers together.
     pub limits: Vec<SpendingLimit>,
 }
 
-/// Why a task is given back.
+/// The reason why a worker returns a task to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenBack {
-    /// The worker ends. The taking does not count.
+    /// The worker ends. This attempt does not count.
     HandedOver,
-    /// Something outside the task failed, such as the server; it is tried again after this time.
+    /// Something outside the task failed, such as the model's server. The task is retried after
+    /// this time.
     Trouble(Duration),
 }
 
-/// What a task has spent in all its runs, and what the request under way may cost at most.
+/// The spending of a task in all its runs, and the maximum cost of its current request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TaskSpending {
-    /// Money, as far as prices are known.
+    /// The spending in US dollars, as far as prices are known.
     pub usd: f64,
-    /// Tokens.
+    /// The spending in tokens.
     pub tokens: i64,
-    /// Money of the request that is about to be sent.
+    /// The maximum cost of the current request, in US dollars.
     pub flying_usd: f64,
-    /// Its tokens.
+    /// The maximum tokens of the current request.
     pub flying_tokens: i64,
 }
 
-/// The next task: those that lost their worker first, then by priority and age. One that could
-/// spend more than what is left of the day waits. What a lost run had under way counts as spent.
+/// Selects the next task: first tasks that lost their worker, then by priority and age. A task that
+/// could exceed the rest of a daily limit waits. The maximum cost of a lost run's last request
+/// counts as spent.
 const NEXT: &str = include_str!("../statements/queue_next.sql");
 
-/// The row is locked by now, and looked at again: what was seen of it and of its worker may be
+/// Checks the task and its worker again, now that the row is locked: what the selection saw may be
 /// older than the lock.
 const TAKE: &str = include_str!("../statements/queue_take.sql");
 
-/// A worker that hangs keeps its connections, and with them the right to write to conversations:
-/// the server ends them. Another schema of the database may have a queue of its own.
+/// Ends the connections of earlier runs of a task, because a worker that hangs would keep its
+/// connections and with them its write locks. The schema is part of the connection's name: another
+/// schema of the database may have its own queue.
 const END_EARLIER: &str = include_str!("../statements/queue_end_earlier.sql");
 
-/// Gives a connection the name of its run.
+/// Names a connection after its run.
 pub(crate) async fn name_connection(
     connection: &mut PgConnection,
     lease: TaskLease,
@@ -80,7 +84,7 @@ pub(crate) async fn name_connection(
 }
 
 impl TaskQueue {
-    /// Notes a worker, and gives its number.
+    /// Adds a worker and returns its id.
     pub fn enter(&self, name: &str, slots: i64, labels: &[String]) -> Result<i64, StoreError> {
         let sql =
             "INSERT INTO queue_workers (name, slots, labels) VALUES ($1, $2, $3) RETURNING id";
@@ -94,8 +98,8 @@ impl TaskQueue {
         })
     }
 
-    /// A sign of life. Gives what the worker has: the leases, and whether somebody asks it to end
-    /// the task.
+    /// Records a heartbeat. Returns the leases of the worker's tasks, each with true if the task
+    /// should be canceled.
     pub fn beat(&self, worker: i64, draining: bool) -> Result<Vec<(TaskLease, bool)>, StoreError> {
         self.write(async |connection| {
             let seen = "UPDATE queue_workers SET seen = now(), draining = $2 WHERE id = $1";
@@ -106,7 +110,7 @@ impl TaskQueue {
         })
     }
 
-    /// The worker goes. What it still has is free for others at once.
+    /// Removes a worker. Other workers may take its remaining tasks at once.
     pub fn leave(&self, worker: i64) -> Result<(), StoreError> {
         let sql = "DELETE FROM queue_workers WHERE id = $1";
         self.write(async |connection| {
@@ -118,12 +122,13 @@ impl TaskQueue {
         })
     }
 
-    /// The next task for a worker, if there is one. A task that has lost too many workers has
-    /// failed.
+    /// Takes the next task for a worker, if there is one. Tasks that lost too many workers are
+    /// marked as failed.
     pub fn take(&self, taker: &Taker) -> Result<Option<(TaskLease, QueuedTask)>, StoreError> {
         self.write(async |connection| {
             if !taker.limits.is_empty() {
-                // What is left of a day is one sum, for all workers.
+                // The limits apply to the sum over all workers, so one worker at a time may take a
+                // task.
                 let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue limits'::text, 0::bigint))";
                 sqlx::query(lock).execute(&mut *connection).await?;
             }
@@ -148,7 +153,7 @@ impl TaskQueue {
         })
     }
 
-    /// Does something in the name of a lease, while it is the newest.
+    /// Runs `job` in a transaction if `lease` is the newest of its task.
     pub(super) fn within<T>(
         &self,
         lease: TaskLease,
@@ -160,7 +165,8 @@ impl TaskQueue {
         })
     }
 
-    /// Notes the commit a workspace began with: whoever takes the task over begins with the same.
+    /// Records the commit at which the workspace starts, so that another worker of the task starts
+    /// at it too.
     pub fn begin(&self, lease: TaskLease, base: &str) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET base = coalesce(base, $2) WHERE id = $1";
         self.within(lease, async |connection| {
@@ -173,7 +179,7 @@ impl TaskQueue {
         })
     }
 
-    /// Notes what a task has spent so far, and what it is about to.
+    /// Records the spending of a task and the maximum cost of its current request.
     pub fn spend(&self, lease: TaskLease, spent: TaskSpending) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET spent_usd = $2, spent_tokens = $3, flying_usd = $4, flying_tokens = $5 WHERE id = $1";
         self.within(lease, async |connection| {
@@ -190,7 +196,7 @@ impl TaskQueue {
         })
     }
 
-    /// Adds to what is logged of a task.
+    /// Appends lines to the log of a task.
     pub fn append_log(&self, lease: TaskLease, lines: &[String]) -> Result<(), StoreError> {
         let sql =
             "INSERT INTO queue_log (task, line) SELECT $1, line FROM unnest($2::text[]) AS line";
@@ -204,7 +210,7 @@ impl TaskQueue {
         })
     }
 
-    /// Ends a task. Its files are not needed any more.
+    /// Ends a task and deletes its saved files.
     pub fn finish(&self, lease: TaskLease, end: &TaskEnd) -> Result<(), StoreError> {
         let result = encode("the result of a task", &end.result)?;
         let sql = "UPDATE queue_tasks SET state = $2, result = $3, patch = $4, branch = $5, ended_at = now(),
@@ -228,7 +234,7 @@ impl TaskQueue {
         })
     }
 
-    /// Gives a task back: another worker goes on with it.
+    /// Returns a task to the queue for another worker.
     pub fn release(&self, lease: TaskLease, why: GivenBack) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET state = 'queued', worker = NULL, attempts = attempts - $3::bigint, reserved_usd = 0, reserved_tokens = 0,
                        not_before = now() + $2::double precision * interval '1 second' WHERE id = $1";

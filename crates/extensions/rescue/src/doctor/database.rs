@@ -1,4 +1,4 @@
-//! The database of conversations: its pages, its rows, and what rows say of each other.
+//! Checks the database of conversations: its pages, its rows, and the references between rows.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{Check, CheckHealth, Patient, megabytes};
 
 const DATABASE: &str = "database";
 
-/// Every check of the database; only the first if it cannot be opened.
+/// Runs every check of the database, or only the first if the database cannot be opened.
 pub(super) fn check(patient: &Patient) -> Vec<Check> {
     let path = &patient.database;
     if !path.exists() {
@@ -29,7 +29,7 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
     let mut checks = Vec::from_iter(log(path));
     let mut connection = match database::connect(&place) {
         Ok(connection) => connection,
-        // Not even the first look is possible: that says nothing about what is there.
+        // The database could not be opened, which does not mean that it is damaged.
         Err(
             error @ (StoreError::NewerFormat { .. }
             | StoreError::LockTimeout { .. }
@@ -68,7 +68,7 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// Damaged logs, now or since the last time that somebody looked; none is not worth a line.
+/// Reports a damaged log, found now or since the last check. Returns `None` if there is none.
 fn log(database: &Path) -> Option<Check> {
     const NAME: &str = "log";
     if let Err(error) = keep_damaged_log(database) {
@@ -99,8 +99,8 @@ const CHECKS: [(&str, Checking); 4] = [
     ("requests", requests),
 ];
 
-/// What SQLite itself says of pages, trees and foreign keys. Indexes that do not fit their tables
-/// are made anew.
+/// Runs SQLite's checks of pages, trees, and foreign keys. Rebuilds indexes that do not match their
+/// tables.
 fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let found = integrity_check(connection)?;
     if found.is_empty() {
@@ -156,7 +156,7 @@ fn foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure>
     ))
 }
 
-/// Each message and revision: whether it can be read and is what was stored.
+/// Checks that each message and revision can be read and matches its hash.
 fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = ids(connection)?;
     let mut found = Vec::new();
@@ -222,7 +222,8 @@ fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
     )
 }
 
-/// What conversations say of their messages, and namespaces of their conversations.
+/// Checks the message counts of conversations, their lineage, and the current conversations of
+/// namespaces. Repairs all but missing messages.
 fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let transaction = database::begin(connection)?;
     let mut repaired = Vec::new();
@@ -282,8 +283,7 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     })
 }
 
-/// Raises counters that are lower than what is there: the next message must not take the place of
-/// one.
+/// Raises counters that are too low, so that new messages and requests do not reuse a position.
 fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "UPDATE conversations SET messages = there.last
@@ -309,14 +309,14 @@ fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailur
         .collect::<Result<_, _>>()?)
 }
 
-/// The messages of a conversation, counted.
+/// The message counts of a conversation.
 struct MessageCounts {
     id: String,
-    /// How many it says it has.
+    /// The count in the conversation's row.
     said: i64,
-    /// How many it has.
+    /// The actual number of messages.
     count: i64,
-    /// The position of the last of them.
+    /// The position of the last message.
     last: i64,
 }
 
@@ -339,7 +339,7 @@ fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure>
     Ok(statement.query_map([], read)?.collect::<Result<_, _>>()?)
 }
 
-/// Whether every logged request can be made whole again.
+/// Checks that every logged request can be reconstructed.
 fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = texts(
         connection,

@@ -1,4 +1,4 @@
-//! Who may read the files of a store, and what a killed process left behind.
+//! Checks the permissions of a store's files and removes leftovers of killed processes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use haft_store::database::{self, beside, search_index};
 
 use super::{Check, CheckHealth};
 
-/// Makes everything private that is ours, and removes what nobody needs.
+/// Makes the files of the store private and removes leftovers.
 pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
         return vec![Check::new(

@@ -1,4 +1,4 @@
-//! What stands beside the conversations: the search index, the backups, the versions of files.
+//! Checks the files beside the conversations: the search index, the backups, and the file versions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Check, CheckHealth, Patient, megabytes};
 
-/// The search index; a damaged one is removed, since it is made anew from the conversations.
+/// Checks the search index. A damaged one is removed, because the next search rebuilds it from the
+/// conversations.
 pub(super) fn search_index(database: &Path) -> Check {
     const NAME: &str = "search index";
     let path = index_of(database);
@@ -44,7 +45,7 @@ pub(super) fn search_index(database: &Path) -> Check {
     }
 }
 
-/// Checks the search index by its own means.
+/// Runs SQLite's integrity check of the full-text index.
 fn check_index(path: &Path) -> Result<(), rusqlite::Error> {
     let index = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     index.busy_timeout(Duration::from_secs(10))?;
@@ -58,7 +59,7 @@ fn check_index(path: &Path) -> Result<(), rusqlite::Error> {
     Ok(())
 }
 
-/// Whether there is a backup to go back to.
+/// Checks that there are backups and that they can be read.
 pub(super) fn backups(patient: &Patient) -> Check {
     const NAME: &str = "backups";
     let backups = Backups::new(
@@ -71,7 +72,7 @@ pub(super) fn backups(patient: &Patient) -> Check {
         Ok(all) => all,
         Err(error) => return Check::new(NAME, CheckHealth::Warning, error.to_string()),
     };
-    // What a restore put aside may well be damaged: that is why it was replaced.
+    // A database that a restore replaced may be damaged, so it is not checked.
     let (copies, replaced): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|backup| !backup.was_replaced());
     let Some(newest) = copies.last() else {
@@ -116,7 +117,7 @@ pub(super) fn backups(patient: &Patient) -> Check {
     Check::new(NAME, CheckHealth::Warning, message).with_details(bad)
 }
 
-/// Checks a backup without changing anything beside it.
+/// Checks a backup without creating files beside it.
 fn check_backup(path: &Path) -> Result<(), String> {
     let check = || -> Result<String, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -130,7 +131,7 @@ fn check_backup(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The address of a file that nobody writes to.
+/// Returns the URI that opens a file as immutable, so that SQLite creates no files beside it.
 fn immutable(path: &Path) -> String {
     let path = path
         .to_string_lossy()
@@ -140,7 +141,7 @@ fn immutable(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
-/// The contents of files behind undo.
+/// Checks the file versions that undo restores.
 pub(super) fn versions(patient: &Patient) -> Check {
     const NAME: &str = "file versions";
     let versions = SqliteVersions::at(
@@ -188,7 +189,7 @@ fn unreadable(
     let mut bad = Vec::new();
     for hash in &hashes {
         match versions.content(ContentHash(*hash)) {
-            // One that went meanwhile went by rule.
+            // A content that was removed in the meantime was trimmed as intended.
             Ok(_) | Err(VersionsError::Gone { .. }) => {}
             Err(error) => bad.push(error.to_string()),
         }

@@ -1,4 +1,4 @@
-//! The pages of a database file with its write-ahead log, each by itself. The format is that of
+//! Reads single pages of a database file and its write-ahead log. The format is described at
 //! sqlite.org/fileformat2.html.
 
 use std::collections::HashMap;
@@ -8,29 +8,29 @@ use std::path::Path;
 
 use haft_store::database::{USUAL_PAGE, WriteAheadLog, beside, read_up_to};
 
-/// Where a page lies.
+/// The location of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum PageLocation {
-    /// In the database file.
+    /// The page of this number in the database file.
     Database(u32),
-    /// In the log, at this offset.
+    /// A page in the log, at this offset.
     Log(u64),
 }
 
-/// Which version of a page is meant, where there are several.
+/// Selects a version of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageVersion {
-    /// The newest committed one, which is what SQLite reads.
+    /// The newest committed version, which SQLite reads.
     Committed,
-    /// The last one in the log. Behind a damaged frame nothing counts as committed, and yet it may
-    /// be whole.
+    /// The last version in the log. Frames after a damaged one do not count as committed, but may
+    /// be intact.
     Last,
-    /// The one in the database file.
+    /// The version in the database file.
     Filed,
 }
 
 impl PageVersion {
-    /// In the order in which they are tried.
+    /// All versions, in the order in which they are tried.
     pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::Filed];
 }
 
@@ -41,11 +41,11 @@ pub(super) struct Pages {
     size: u32,
     reserved: u32,
     count: u32,
-    /// The newest committed version of each page that is in the log.
+    /// The log offset of the newest committed version of each page.
     newest: HashMap<u32, u64>,
-    /// The last version of each page that is in the log.
+    /// The log offset of the last version of each page.
     last: HashMap<u32, u64>,
-    /// Every frame of the log, with the number of its page.
+    /// The page number and offset of every frame of the log.
     frames: Vec<(u32, u64)>,
 }
 
@@ -80,12 +80,12 @@ impl Pages {
         Ok(pages)
     }
 
-    /// How many bytes of a page hold something.
+    /// Returns the number of usable bytes of a page.
     pub(super) fn usable(&self) -> usize {
         (self.size - self.reserved) as usize
     }
 
-    /// Where the page of this number lies in this version.
+    /// Returns the location of a version of a page.
     pub(super) fn find(&self, number: u32, version: PageVersion) -> PageLocation {
         let in_log = match version {
             PageVersion::Committed => self.newest.get(&number),
@@ -101,7 +101,7 @@ impl Pages {
         self.find(number, PageVersion::Committed)
     }
 
-    /// Every version of every page: the newest ones first.
+    /// Returns every version of every page, the newest versions first.
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
         let beyond = self
             .newest
@@ -126,7 +126,7 @@ impl Pages {
             .chain(older.filter(|(number, place)| self.newest(*number) != *place))
     }
 
-    /// The content of a page; none if the file ends before it.
+    /// Reads a page. Returns `None` if the file ends before it.
     pub(super) fn read(&self, place: PageLocation) -> io::Result<Option<Vec<u8>>> {
         let mut page = vec![0; self.size as usize];
         let read = match (place, &self.log) {
@@ -141,8 +141,8 @@ impl Pages {
         Ok((read == page.len()).then_some(page))
     }
 
-    /// Finds the frames of the log: those of committed transactions are the newest versions, the
-    /// others are still pages.
+    /// Reads the frames of the log. Frames of committed transactions are the newest versions of
+    /// their pages; the others are tried last.
     fn read_log(&mut self) -> io::Result<()> {
         let Some(file) = &self.log else { return Ok(()) };
         let mut pending = Vec::new();
@@ -161,7 +161,7 @@ impl Pages {
 }
 
 fn page_size(header: &[u8; 100]) -> (u32, u32) {
-    // One means 65,536, which does not fit two bytes.
+    // One means 65,536, which does not fit into two bytes.
     let size = match u32::from(u16::from_be_bytes([header[16], header[17]])) {
         1 => 65_536,
         size => size,

@@ -1,19 +1,18 @@
-//! Cells of a page and the values in them. Nothing here trusts what it reads: a cell that makes no
-//! sense is no cell.
+//! Parses the cells of a page and the values in them. The input is untrusted: an invalid cell is
+//! skipped.
 
 use std::io;
 
 use super::pages::{PageVersion, Pages};
 
-/// The kinds of page that hold rows.
+/// The types of pages that contain rows: table leaves, index leaves, and inner index pages.
 const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
 const INDEX_INNER: u8 = 0x02;
 
-/// The longest row that is believed in.
+/// The maximum length of a row, in bytes. Longer ones are considered damaged.
 const LONGEST: u64 = 1 << 30;
 
-/// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Null,
@@ -23,20 +22,20 @@ pub(super) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// Where a row begins in its page, and its key; rows of an index have none.
+/// The key and location of a row in its page. Rows of an index have no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordCell {
     pub(super) key: Option<i64>,
-    /// Where its bytes begin.
+    /// The offset of the row's first byte.
     at: usize,
     length: u64,
-    /// How much of it lies in the page itself.
+    /// The number of bytes in the page itself; the rest is in overflow pages.
     local: usize,
 }
 
-/// The cells of a page that holds rows; none of any other page.
+/// Returns the cells of a page, or none if the page does not contain rows.
 pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
-    // The first page begins with the header of the file.
+    // The first page begins with the file header.
     let start = if number == 1 { 100 } else { 0 };
     let Some(&kind) = page.get(start) else {
         return Vec::new();
@@ -93,7 +92,7 @@ fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCel
     })
 }
 
-/// How much of a row of this length lies in its page; the rest is in overflow pages.
+/// Returns how many bytes of a row with this length are in its page; the rest is in overflow pages.
 fn local_length(length: usize, kind: u8, usable: usize) -> usize {
     let most = if kind == TABLE_LEAF {
         usable - 35
@@ -109,14 +108,14 @@ fn local_length(length: usize, kind: u8, usable: usize) -> usize {
 }
 
 impl RecordCell {
-    /// Whether all of the row lies in its page.
+    /// True if the whole row is in its page.
     pub(super) fn is_local(&self) -> bool {
         self.local as u64 == self.length
     }
 }
 
-/// All bytes of a row, with those in overflow pages of this version; none if one of these is not
-/// there.
+/// Returns all bytes of a row, with those in overflow pages of `version`, or `None` if an overflow
+/// page is missing.
 pub(super) fn payload(
     pages: &Pages,
     page: &[u8],
@@ -132,7 +131,7 @@ pub(super) fn payload(
         .get(cell.at + cell.local..cell.at + cell.local + 4)
         .map(page_number);
     let each = pages.usable() - 4;
-    // A chain that goes in a circle is longer than the row.
+    // Bounded by the row's length, because the chain of a damaged file may be circular.
     for _ in 0..=length / each {
         let Some(number) = next.filter(|number| *number != 0) else {
             return Ok(None);
@@ -154,7 +153,7 @@ fn page_number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// The values of a row; none if its bytes are not one.
+/// Parses the values of a row, or returns `None` if the bytes are not a valid row.
 pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
     let (header, mut at) = varint(bytes)?;
     let header = usize::try_from(header)
@@ -188,7 +187,7 @@ pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
     (body == bytes.len()).then_some(values)
 }
 
-/// A signed number of any length up to eight bytes.
+/// Parses a big-endian signed integer of up to eight bytes.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
@@ -197,7 +196,7 @@ fn integer(bytes: &[u8]) -> i64 {
         .fold(start, |number, byte| number << 8 | i64::from(*byte))
 }
 
-/// A number of one to nine bytes, and how many they are.
+/// Parses a variable-length integer of one to nine bytes, and returns it with its length.
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0_u64;
     for (index, byte) in bytes.iter().take(9).enumerate() {

@@ -1,4 +1,4 @@
-//! Which rows are ours: known by the shape of their columns, in the order of the migrations.
+//! Recognizes haft's rows by the shape of their columns, in the order of the migrations.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -9,16 +9,15 @@ use super::ByConversation;
 use super::pages::{PageLocation, PageVersion, Pages};
 use super::record::{self, RecordCell, Value};
 
-/// Where a message or a revision is stored.
+/// The location of a message or a revision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SalvagedMessage {
     place: PageLocation,
     cell: RecordCell,
-    /// Where the rest of it was found whole.
+    /// The version of the overflow pages with which the row was complete.
     overflow: PageVersion,
 }
 
-/// A revision.
 pub(super) struct Versioned {
     pub(super) key: i64,
     pub(super) position: i64,
@@ -35,33 +34,34 @@ pub(super) struct Heading {
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) messages: i64,
-    /// Counters of an older version of the row are smaller.
+    /// The counters of messages, requests, and revisions, which are smaller in an older version of
+    /// the row.
     age: (i64, i64, i64),
 }
 
-/// A row of the lineage.
+/// A row of the table `lineage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SalvagedLineage {
     pub(super) step: i64,
-    /// The conversation whose rows these are.
+    /// The conversation that contains the source's messages.
     pub(super) of: i64,
     pub(super) last_position: i64,
     pub(super) last_revision: i64,
 }
 
-/// Everything that was found, by the key of its conversation.
+/// All recognized rows, by the key of their conversation.
 #[derive(Default)]
 pub(super) struct SalvagedRows {
     pub(super) headings: ByConversation<Heading>,
-    /// By position.
+    /// The messages of each conversation, by position.
     pub(super) messages: ByConversation<BTreeMap<i64, SalvagedMessage>>,
-    /// In order of their keys.
+    /// The revisions of each conversation, in order of their keys.
     pub(super) revisions: ByConversation<Vec<Versioned>>,
-    /// In order of their steps.
+    /// The sources of each conversation, in order of their steps.
     pub(super) lineage: ByConversation<Vec<SalvagedLineage>>,
 }
 
-/// Looks at every page.
+/// Reads every page and collects haft's rows.
 pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
     let mut found = SalvagedRows::default();
     let mut revisions = HashSet::new();
@@ -104,7 +104,7 @@ pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
     Ok(found)
 }
 
-/// Whether something was a row of ours.
+/// The result of matching a row against haft's tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowFate {
     Yes,
@@ -112,7 +112,7 @@ enum RowFate {
 }
 
 impl SalvagedRows {
-    /// Takes a row down if it is one of ours and whole.
+    /// Adds a row if it is valid and belongs to one of haft's tables.
     fn take(
         &mut self,
         values: &[Value<'_>],
@@ -130,7 +130,7 @@ impl SalvagedRows {
             return RowFate::Yes;
         };
         if let Some((conversation, position)) = as_message(values) {
-            // The newest version of a page comes first; a message is the same in all of them.
+            // The newest version of a page comes first; a message is identical in all of them.
             self.messages
                 .entry(conversation)
                 .or_default()
@@ -155,7 +155,7 @@ impl SalvagedRows {
     }
 }
 
-/// A message again, from where it was found.
+/// Reads a message from its location.
 pub(super) fn message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
     let page = pages.read(at.place).ok()??;
     let bytes = record::payload(pages, &page, at.cell, at.overflow).ok()??;
@@ -166,7 +166,8 @@ pub(super) fn message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
     serde_json::from_str(body).ok()
 }
 
-/// Conversation and position of a message row: the hash in it says that the message is whole.
+/// Returns the conversation and position of a message row. Its hash shows that the message is
+/// intact.
 fn as_message(values: &[Value<'_>]) -> Option<(i64, i64)> {
     let [
         Value::Null,
@@ -211,7 +212,7 @@ fn whole(hash: &[u8], body: &str) -> Option<Message> {
     (message.content_hash().0 == hash).then_some(message)
 }
 
-/// The row of a conversation; columns that came later may be missing in an old one.
+/// Parses the row of a conversation. Rows from before later migrations have fewer columns.
 fn as_heading(values: &[Value<'_>]) -> Option<Heading> {
     let [
         Value::Null,
