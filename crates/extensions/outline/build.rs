@@ -1,11 +1,11 @@
-//! Takes the large tables out of the grammars and packs them into `OUT_DIR`, for `src/packed.rs` to
-//! embed and to unpack when a language is first used.
+//! Extracts the large tables of the grammars and packs them into `OUT_DIR`, so that `src/packed.rs`
+//! can embed them and unpack them when a language is first used.
 //!
-//! Why: the tables of all grammars are 18 MB that hardly a run of haft touches; packed they are
-//! one. They are read from the grammar crates, which are linked into this script. What else stands
-//! in a grammar's `parser.c` (its lexer, names and small tables) is compiled for the target here:
-//! the same file, but that the large tables are zeroed memory, which takes no room in the file, and
-//! that a function fills them.
+//! The tables of all grammars take 18 MB, which most runs of haft never touch; packed they take 1
+//! MB. They are read from the grammar crates, which are linked into this script. The rest of each
+//! grammar's `parser.c` (its lexer, names and small tables) is compiled for the target here. In
+//! that copy of the file, the large tables are zeroed memory, which takes no room in the binary,
+//! and a function fills them.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -21,11 +21,11 @@ use tree_sitter_language::LanguageFn;
 )]
 mod tables;
 
-/// As good as the highest level within a tenth, in a tenth of the time.
+/// Compresses within a tenth of the highest level's result, in a tenth of the time.
 const LEVEL: i32 = 12;
 
-/// A grammar: the name in its symbols, its crate, the folder of `parser.c` in it, and where it lies
-/// in memory.
+/// A grammar: the name in its symbols, its crate, the folder of `parser.c` in that crate, and the
+/// function that returns it.
 struct GrammarSource(&'static str, &'static str, &'static str, LanguageFn);
 
 const GRAMMARS: [GrammarSource; 13] = [
@@ -144,8 +144,8 @@ fn build(
     Ok(())
 }
 
-/// Where cargo unpacked a package: beside `tree-sitter`, which says where it lies; with its version
-/// in the name, or, in a folder made by `cargo vendor`, without.
+/// Returns the folder of a package. It lies beside that of `tree-sitter`, whose build script
+/// reports its own path; the folder name contains the version, unless `cargo vendor` created it.
 fn package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let include = env::var("DEP_TREE_SITTER_INCLUDE")?;
     let beside = Path::new(&include)
@@ -166,7 +166,7 @@ fn package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     })
 }
 
-/// The version of a package in the nearest `Cargo.lock`.
+/// Returns the version of a package in the nearest `Cargo.lock`.
 fn locked_version(package: &str) -> Result<String, Box<dyn Error>> {
     let here = env::var("CARGO_MANIFEST_DIR")?;
     let lock = Path::new(&here)
@@ -181,8 +181,8 @@ fn locked_version(package: &str) -> Result<String, Box<dyn Error>> {
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
-/// `parser.c` with zeroed memory for each of the tables, and with the function that fills them;
-/// else the table that is not in it.
+/// Replaces each table in the text of `parser.c` by zeroed memory, and appends the function that
+/// fills the tables. The error is the name of a table that the text lacks.
 fn without_tables(
     text: &str,
     name: &str,

@@ -1,18 +1,18 @@
-//! Which network addresses belong to the public internet. Everything else may be a neighbour: the
-//! machine itself, its network, the metadata service of a cloud.
+//! Decides which network addresses belong to the public internet. Every other address may be a
+//! neighbor: this machine, its network, the metadata service of a cloud.
 //!
-//! Invariant: an address that carries one of IPv4 is at most as public as the one inside, and a
-//! range that is not known to be given to anyone is not public.
+//! Invariant: an IPv6 address that embeds an IPv4 address is at most as public as the embedded one,
+//! and a range that is not known to be assigned is not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Networks of IPv4 that are not public, as address and length of the prefix: IANA's
-/// special-purpose registry, multicast, and one address of a cloud. Parts of `192.0.0.0/24` and
-/// `192.88.99.0/24` can be reached by anyone; no server has to be there.
+/// IPv4 networks that are not public, as address and prefix length: IANA's special-purpose
+/// registry, multicast, and the metadata address of one cloud. Parts of `192.0.0.0/24` and
+/// `192.88.99.0/24` are globally reachable, but no server needs an address there.
 const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),        // this host
     ([10, 0, 0, 0], 8),       // private
-    ([100, 64, 0, 0], 10),    // behind a carrier's translation; metadata of some clouds
+    ([100, 64, 0, 0], 10), // carrier-grade NAT; metadata of some clouds
     ([127, 0, 0, 0], 8),      // loopback
     ([168, 63, 129, 16], 32), // metadata of a cloud, in a public range
     ([169, 254, 0, 0], 16),   // link-local; metadata of most clouds
@@ -28,8 +28,8 @@ const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([240, 0, 0, 0], 4),      // reserved, broadcast
 ];
 
-/// Networks of IPv6 within the global unicast range that are not public, as the first two groups
-/// and the prefix's length.
+/// IPv6 networks within the global unicast range that are not public, as the first two groups and
+/// the prefix length.
 const NOT_PUBLIC_V6: &[([u16; 2], u32)] = &[
     ([0x2001, 0], 23),     // protocol assignments, tunnels to IPv4
     ([0x2001, 0xdb8], 32), // documentation
@@ -37,12 +37,12 @@ const NOT_PUBLIC_V6: &[([u16; 2], u32)] = &[
     ([0x3fff, 0], 20),     // documentation
 ];
 
-/// Whether this is an address of the public internet, and not of this machine, its network, a
-/// cloud's metadata service, or nobody.
+/// True for an address of the public internet. False for this machine, its network, a cloud's
+/// metadata service and unassigned ranges.
 ///
 /// ```
-/// assert!(haft_text::is_public("1.1.1.1".parse().unwrap()));
-/// assert!(!haft_text::is_public("::ffff:169.254.169.254".parse().unwrap()));
+/// assert!(haft_text::is_public_address("1.1.1.1".parse().unwrap()));
+/// assert!(!haft_text::is_public_address("::ffff:169.254.169.254".parse().unwrap()));
 /// ```
 pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -62,14 +62,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let bits = address.to_bits();
     if bits >> 32 == 0x64_ff9b << 64 {
-        // How networks without IPv4 write an address of it.
+        // NAT64: an IPv4 address as seen in a network without IPv4.
         return is_public_v4(Ipv4Addr::from_bits(bits as u32));
     }
     let first = (bits >> 96) as u32;
     let within = |([one, two], length): &([u16; 2], u32)| {
         (first ^ (u32::from(*one) << 16 | u32::from(*two))) >> (32 - length) == 0
     };
-    // Of the rest only this part is given to anyone.
+    // Only 2000::/3 is assigned.
     first >> 29 == 0b001 && !NOT_PUBLIC_V6.iter().any(within)
 }
 

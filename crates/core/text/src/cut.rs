@@ -1,22 +1,22 @@
-//! Bounded cuts: the head and the tail of something too long, with one line between them that says
-//! what is missing.
+//! Bounded cuts: the head and the tail of a text that is too long, with one line between them that
+//! counts the missing lines and bytes.
 //!
-//! Responsible for counting. Invariants: a cut never exceeds its limits (the marker line alone
-//! excepted), never splits a character, and what is shown and what is omitted add up to the whole.
+//! Invariants: a cut never exceeds its limits (the marker line alone excepted), never splits a
+//! character, and shown plus omitted lines and bytes equal the totals.
 
 use crate::numbers::grouped;
 
-/// How much of a text is kept.
+/// The limits of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutLimits {
-    /// Lines, the marker line included.
+    /// Lines, including the marker line.
     pub lines: usize,
-    /// Bytes, the marker line included.
+    /// Bytes, including the marker line.
     pub bytes: usize,
 }
 
 impl Default for CutLimits {
-    /// What a model is shown of one output: 2,000 lines or 50 KB.
+    /// The limits of one output for the model: 2,000 lines or 50 KB.
     fn default() -> Self {
         Self {
             lines: 2_000,
@@ -25,7 +25,7 @@ impl Default for CutLimits {
     }
 }
 
-/// What is already missing between a head and a tail.
+/// The part that is already missing between a head and a tail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// Line ends in the missing part.
@@ -34,37 +34,36 @@ pub struct Gap {
     pub bytes: u64,
 }
 
-/// What a cut left over.
+/// The result of a cut: the text and the counts of shown and omitted lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The text to show, with a marker line where something is missing.
     pub text: String,
-    /// Lines of the whole; the last one counts with or without its line end.
+    /// Lines of the whole text; the last one counts with or without its line end.
     pub total_lines: u64,
-    /// Bytes of the whole.
+    /// Bytes of the whole text.
     pub total_bytes: u64,
-    /// Lines of which nothing is shown.
+    /// Lines that are omitted entirely.
     pub omitted_lines: u64,
-    /// Bytes that are not shown.
     pub omitted_bytes: u64,
 }
 
 impl Cut {
-    /// Whether anything is missing.
     pub fn is_cut(&self) -> bool {
         self.omitted_bytes > 0
     }
 }
 
-/// Room kept for the marker line and the line end before it.
+/// Bytes reserved for the marker line and the line end before it.
 const MARKER: usize = 100;
 
-/// The text within its limits, keeping head and tail.
+/// Cuts the text to its limits, keeping head and tail.
 pub fn cut_lines(text: &str, limits: CutLimits) -> Cut {
     cut_ends(text, Gap::default(), "", limits)
 }
 
-/// Like [`cut_lines`] for a text of which only the two ends are there.
+/// Like [`cut_lines`], for a text whose middle is missing already: `gap` lies between `head` and
+/// `tail`.
 pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     let last = if tail.is_empty() && gap.bytes == 0 {
         head
@@ -150,8 +149,8 @@ fn marker(lines: u64, bytes: u64) -> String {
     }
 }
 
-/// Whole lines from the start; part of the next one only where whole lines would leave more than
-/// half the room unused.
+/// Returns whole lines from the start. Part of the next line is included only if whole lines would
+/// leave more than half the room unused.
 fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {
@@ -166,7 +165,7 @@ fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// The same from the end.
+/// Like [`take_head`], from the end.
 fn take_tail(text: &str, lines: usize, bytes: usize) -> &str {
     let mut start = text.len();
     for _ in 0..lines {

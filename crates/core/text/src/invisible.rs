@@ -1,7 +1,7 @@
-//! Characters that change what is read without being seen: bidirectional overrides, zero-width
+//! Characters that change a text without being seen: bidirectional overrides, zero-width
 //! characters, tags.
 
-/// Whether the character shows nothing of its own or changes the order in which others are shown.
+/// True if the character has no glyph of its own or changes the order in which others are shown.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}'                      // soft hyphen
@@ -23,11 +23,11 @@ pub(crate) fn is_invisible(c: char) -> bool {
     )
 }
 
-/// The text with invisible characters spelled out as `<U+200B>`.
+/// Spells out invisible characters as `<U+200B>`.
 ///
-/// Joiners stay between two characters outside ASCII and variation selectors after a character of
-/// their kind, because scripts and emoji are wrong without them; a run of them, which could carry
-/// hidden data, does not stay.
+/// A joiner between two characters outside ASCII and a variation selector after a suitable
+/// character stay, because scripts and emoji are wrong without them. A run of such characters could
+/// carry hidden data and is spelled out.
 pub(crate) fn reveal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -1,15 +1,15 @@
-//! JSON that is safe to show.
+//! Escapes JSON so that a terminal can show it safely.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::{invisible, terminal};
 
-/// JSON with everything escaped that a terminal would act on or an eye would miss. It means the
-/// same.
+/// Escapes invisible characters and those that a terminal acts on. The result parses to an equal
+/// value.
 ///
-/// Such characters stand in strings only, and JSON escapes the first set of controls itself; it
-/// leaves the second set, and whatever changes the direction of text or is not seen.
+/// In valid JSON, such characters occur only inside strings. JSON itself escapes the C0 controls,
+/// but not the C1 controls, direction marks and invisible characters.
 ///
 /// ```
 /// assert_eq!(haft_text::escape_json("{\"a\": \"\u{9b}2K\u{202e}\"}"), r#"{"a": "\u009b2K\u202e"}"#);

@@ -1,19 +1,21 @@
-//! What untrusted input may be before a person or a model sees it, or anything acts on it.
+//! Makes untrusted text safe for people, models and files.
 //!
-//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head
-//! and the tail of something too long, the width of text in terminal columns; what can be a name,
-//! which network addresses are public, how text becomes terms for an index, how numbers and
-//! pictures ([`Svg`]) are written. Everything here is a pure function over values; this crate does
-//! no I/O and knows neither colours nor the size of a terminal.
+//! Holds one sanitizer for terminals and models alike, one masker for secrets, cuts that keep the
+//! head and the tail of a long text, and the width of text in terminal columns. Further modules
+//! check names, tell public network addresses from private ones, split text into index terms, and
+//! format numbers and pictures ([`Svg`]).
 //!
-//! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`CutLimits`],
-//! [`Masker`] (what may be kept), [`is_public`] (what may be reached).
+//! Everything here is a pure function over values: this crate must not do I/O, and it has no notion
+//! of colors or of the size of a terminal.
+//!
+//! Start with [`sanitize`] (what may be shown), [`cut_lines`] and [`CutLimits`] (how much of it),
+//! [`Masker`] (what may be stored), [`is_public_address`] (what may be reached).
 //!
 //! ```
-//! use haft_text::{CutLimits, cut_lines, sanitise};
+//! use haft_text::{CutLimits, cut_lines, sanitize};
 //!
-//! assert_eq!(sanitise("\x1b[31mred\x1b[0m\r\n"), "red\n");
-//! assert_eq!(sanitise("10%\r50%\r100%"), "100%");
+//! assert_eq!(sanitize("\x1b[31mred\x1b[0m\r\n"), "red\n");
+//! assert_eq!(sanitize("10%\r50%\r100%"), "100%");
 //!
 //! let cut = cut_lines(&"line\n".repeat(5_000), CutLimits { lines: 11, bytes: 4_096 });
 //! assert_eq!(cut.total_lines, 5_000);

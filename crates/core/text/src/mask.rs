@@ -1,11 +1,11 @@
-//! Takes secrets out of text before it is stored, logged or exported.
+//! Masks secrets in text before it is stored, logged or exported.
 //!
-//! Found are keys of known shapes, private keys, bearer tokens, passwords in addresses, assignments
-//! to variables whose names say what they hold, and the values it was given. What is found is
-//! replaced by a label that says what stood there.
+//! The masker finds keys of known shapes, private keys, bearer tokens, passwords in URLs,
+//! assignments to variables whose names mark a secret, and the values passed to its constructor. A
+//! label such as `[masked: web token]` replaces each secret.
 //!
-//! Invariant: masking twice gives what masking once gave, and text without a secret is returned as
-//! it was, not copied.
+//! Invariant: masking masked text changes nothing, and text without a secret is borrowed, not
+//! copied.
 
 mod shapes;
 
@@ -17,22 +17,22 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use shapes::{KeyAlphabet, SHAPES};
 
-/// Shorter values are words, not secrets.
+/// Shorter values are more likely words than secrets.
 const SHORTEST_KNOWN: usize = 8;
 
-/// Finds secrets.
+/// Finds and masks secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
     known: Option<AhoCorasick>,
 }
 
-/// A secret and what it is.
+/// The range of a secret and the name of its kind.
 struct SecretMatch {
     at: Range<usize>,
     name: &'static str,
 }
 
-/// Where a look is worth it.
+/// Finds the fixed beginnings of keys and tokens, so that only those places are examined.
 static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let starts = SHAPES.iter().map(|shape| shape.start).chain([
         JWT,
@@ -41,7 +41,7 @@ static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         BEARER_LOWER,
         ADDRESS,
     ]);
-    // Fails only for more patterns than there are.
+    // The build fails only for many more patterns than these.
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
         .build(starts)
@@ -54,7 +54,7 @@ const BEARER: &str = "Bearer ";
 const BEARER_LOWER: &str = "bearer ";
 const ADDRESS: &str = "://";
 
-/// What names of secret variables hold.
+/// Substrings that mark a variable name as the name of a secret.
 const SECRET_NAMES: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -66,8 +66,8 @@ const SECRET_NAMES: &[&str] = &[
 ];
 
 impl Masker {
-    /// A masker that also knows these values, such as the keys of the configuration. Short ones are
-    /// left out: they would take ordinary words away.
+    /// Creates a masker that also masks `values`, such as the keys of the configuration. Short
+    /// values are ignored: masking them would hide ordinary words.
     pub fn knowing<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
         let values: Vec<_> = values
             .into_iter()
@@ -82,13 +82,13 @@ impl Masker {
         }
     }
 
-    /// Makes what every search needs. The first search does it otherwise; this is for a thread of
-    /// its own, while something else is waited for.
+    /// Builds the tables that every search needs. Without this call the first search builds them;
+    /// call it on another thread to hide the delay.
     pub fn prepare() {
         LazyLock::force(&STARTS);
     }
 
-    /// The text without its secrets.
+    /// Returns the text with a label in place of each secret.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut found = Vec::new();
         if let Some(known) = &self.known {
@@ -148,7 +148,7 @@ fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
     }
 }
 
-/// Where a run of these characters ends.
+/// Returns the index at which a run of characters of `alphabet` ends.
 fn run(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
     let length = text.as_bytes()[start..]
         .iter()
@@ -164,13 +164,14 @@ fn begins_a_word(text: &str, at: usize) -> bool {
         .is_some_and(|before| before.is_ascii_alphanumeric() || before == b'_')
 }
 
-/// Keys are made by dice: they hold digits. Names made of words rarely do.
+/// True if the key contains a letter and a digit. Random keys do; names made of words rarely
+/// contain digits.
 fn looks_random(body: &str) -> bool {
     body.bytes().any(|byte| byte.is_ascii_digit())
         && body.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Three parts between dots, the first of them a JSON object.
+/// Matches a JSON web token: three parts between dots, the first of which is a JSON object.
 fn web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let end = run(text, start, KeyAlphabet::Dotted);
     let parts: Vec<_> = text[start..end].split('.').collect();
@@ -178,7 +179,8 @@ fn web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     (whole && begins_a_word(text, start)).then_some((start..end, "web token"))
 }
 
-/// Everything between the two lines around it, or to the end when the second is missing.
+/// Matches the text between the first and the last line of a private key, or to the end if the last
+/// line is missing.
 fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
     let heading = rest
@@ -193,7 +195,7 @@ fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)>
     let end = text[body..]
         .find("-----END")
         .map_or(text.len(), |end| body + end);
-    // What was masked before is not masked again.
+    // A body that is masked already is not masked again.
     let inside = text[body..end].trim_matches(['\n', '\r', ' ']);
     (!inside.is_empty() && !inside.starts_with("[masked")).then_some((body..end, "private key"))
 }
@@ -204,7 +206,7 @@ fn bearer(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     (body.len() >= 16 && looks_random(body)).then_some((start..end, "bearer token"))
 }
 
-/// `scheme://user:password@host`
+/// Matches the password of `scheme://user:password@host`.
 fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
     let end = rest
@@ -217,8 +219,8 @@ fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     (password.len() >= 3 && !is_variable).then_some((at..at + password.len(), "password"))
 }
 
-/// `NAME=value` where the name says that the value is secret, as in environment files and on
-/// command lines; and the two settings of AWS, which have spaces around the sign in its own file.
+/// Finds `NAME=value` with a name that marks a secret, as in environment files and on command
+/// lines. Spaces around `=` are allowed only for two settings of AWS, whose own file has them.
 fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
     for (sign, _) in text.match_indices('=') {
         let before = text[..sign].trim_end_matches(' ');

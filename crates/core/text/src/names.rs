@@ -1,31 +1,32 @@
-//! What can be a name: names become file names, parts of rules and template variables, so each of
-//! them is plain in its own way.
+//! Rules for names. A name becomes a file name, a part of a permission rule or a template variable,
+//! and each use restricts its characters.
 
-/// The longest name of a skill or a server, in bytes.
+/// The maximum length of a skill's or an MCP server's name.
 const LONGEST: usize = 64;
 
-/// What a name may be made of, by what is done with it.
+/// The rule for a name, by its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
-    /// ASCII letters, digits and `_`, no digit in front: a variable of a template, such as a step
-    /// of a workflow.
+    /// A template variable, such as a step of a workflow: ASCII letters, digits and `_`, without a
+    /// leading digit.
     Identifier,
-    /// Letters and digits of any script, `-` and `_`: a file's name without its ending, the name of
-    /// a collection.
+    /// The name of a collection, or a file name without its extension: letters and digits of any
+    /// script, `-` and `_`.
     FileStem,
-    /// Up to 64 of a–z, 0–9 and single `-` between them: a skill.
+    /// A skill: up to 64 of `a`–`z`, `0`–`9` and single `-` between them.
     Slug,
-    /// Up to 64 ASCII letters, digits, `_`, `-` and `.`, but no `__`, which parts a server's name
-    /// from its tool's: an MCP server.
+    /// An MCP server: up to 64 ASCII letters, digits, `_`, `-` and `.`. It must not contain `__`,
+    /// which separates the server's name from the tool's.
     Server,
-    /// Letters and digits of any script, `-`, `_`, `:` and `.`: what stands after `/` in a prompt.
+    /// The word after `/` in a prompt: letters and digits of any script, `-`, `_`, `:` and `.`.
     Command,
-    /// The same and `/`: a tool as a model writes it into its text.
+    /// A tool, as a model writes its name in text: letters and digits of any script, `-`, `_`, `:`,
+    /// `.` and `/`.
     Tool,
 }
 
 impl NameRule {
-    /// Whether this can be a name. Nothing at all never can.
+    /// True if `name` follows the rule. An empty name never does.
     pub fn allows(self, name: &str) -> bool {
         let length = 1..=LONGEST;
         let plain = |c: char| self.allows_char(c);
@@ -43,7 +44,8 @@ impl NameRule {
             }
     }
 
-    /// Whether the character can stand in a name, for those who meet a name character by character.
+    /// True if the rule allows the character in a name, for parsers that read a name character by
+    /// character.
     pub fn allows_char(self, c: char) -> bool {
         match self {
             Self::Identifier => c.is_ascii_alphanumeric() || c == '_',

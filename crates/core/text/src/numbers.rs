@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
-/// The number with its thousands apart: `-1234567` as `-1,234,567`.
+/// Formats a number with separators between thousands: `-1234567` as `-1,234,567`.
 pub fn grouped(number: impl Into<i128>) -> String {
     let number: i128 = number.into();
     let digits = number.unsigned_abs().to_string();
@@ -17,7 +17,7 @@ pub fn grouped(number: impl Into<i128>) -> String {
     text
 }
 
-/// Formats a share of 0 to 1 as a percentage.
+/// Formats a share between 0 and 1 as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

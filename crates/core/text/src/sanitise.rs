@@ -1,28 +1,28 @@
-//! The one sanitiser: first what a terminal would do with the controls, then what an eye would
-//! miss.
+//! Sanitizes text: applies or reveals control characters first, then reveals invisible ones.
 
 use std::borrow::Cow;
 
 use crate::{invisible, terminal};
 
-/// Text that is safe to show in a terminal and honest to show to a model.
+/// Makes text safe to show in a terminal and reveals hidden characters to a model.
 ///
-/// The result holds no control character but `\n` and `\t`. Terminal sequences are removed, other
-/// controls are replaced by visible pictures (`␀`), and a line that was overwritten with `\r`, `\b`
-/// or cursor moves is as a terminal would show it in the end. Bidirectional overrides, zero-width
-/// characters and other invisible controls become `<U+202E>`, except joiners and variation
-/// selectors where scripts and emoji need them. Sanitising twice changes nothing more.
+/// The result contains no control character but `\n` and `\t`. Terminal sequences are removed, and
+/// other controls are replaced by visible symbols (`␀`). A line that was overwritten with `\r`,
+/// `\b` or cursor moves reads as a terminal would finally show it. Bidirectional overrides,
+/// zero-width characters and other invisible controls become `<U+202E>`, except joiners and
+/// variation selectors where scripts and emoji need them. Sanitizing a sanitized text changes
+/// nothing.
 ///
 /// ```
-/// assert_eq!(haft_text::sanitise("safe\u{202e}txt.exe"), "safe<U+202E>txt.exe");
+/// assert_eq!(haft_text::sanitize("safe\u{202e}txt.exe"), "safe<U+202E>txt.exe");
 /// ```
 pub fn sanitise(text: &str) -> Cow<'_, str> {
     let suspicious = |c: char| terminal::is_control(c) || invisible::is_invisible(c);
     if !text.chars().any(suspicious) {
         return Cow::Borrowed(text);
     }
-    // The order matters: overwriting changes which characters stand next to each other, and whether
-    // a joiner may stay depends on its neighbours.
+    // The order matters: overwriting changes which characters are adjacent, and a joiner stays or
+    // goes depending on its neighbors.
     let shown = if text.chars().any(terminal::is_control) {
         Cow::Owned(terminal::render(text))
     } else {
@@ -31,15 +31,15 @@ pub fn sanitise(text: &str) -> Cow<'_, str> {
     Cow::Owned(invisible::reveal(&shown))
 }
 
-/// Returns text that a user is asked to approve: safe to show in a terminal or a browser, with
-/// nothing left out.
+/// Makes text that a user is asked to approve safe to show in a terminal or a browser, omitting
+/// nothing.
 ///
-/// Unlike [`sanitise`], this function does not apply control sequences. A carriage return or an
+/// Unlike [`sanitize`], this function does not apply control sequences. A carriage return or an
 /// escape sequence is shown as a visible symbol, so it cannot hide the text before it.
 ///
 /// ```
-/// assert_eq!(haft_text::reveal("rm -rf ~\r\x1b[2Kls\n"), "rm -rf ~␍␛[2Kls\n");
-/// assert_eq!(haft_text::reveal("a\u{9b}2Kb"), "a<U+009B>2Kb");
+/// assert_eq!(haft_text::reveal_controls("rm -rf ~\r\x1b[2Kls\n"), "rm -rf ~␍␛[2Kls\n");
+/// assert_eq!(haft_text::reveal_controls("a\u{9b}2Kb"), "a<U+009B>2Kb");
 /// ```
 pub fn reveal(text: &str) -> Cow<'_, str> {
     if !text.contains(terminal::is_control) {
@@ -62,7 +62,7 @@ pub fn reveal(text: &str) -> Cow<'_, str> {
     Cow::Owned(sanitise(&shown).into_owned())
 }
 
-/// [`sanitise`] for bytes of unknown encoding: what is not UTF-8 becomes `U+FFFD`.
+/// Like [`sanitize`], for bytes of unknown encoding: invalid UTF-8 becomes `U+FFFD`.
 pub fn sanitise_bytes(bytes: &[u8]) -> String {
     sanitise(&String::from_utf8_lossy(bytes)).into_owned()
 }

@@ -1,30 +1,30 @@
-//! Pictures as SVG, written element by element.
+//! Writes SVG pictures element by element.
 //!
-//! What comes out is plain: no scripts, no fonts and nothing from elsewhere. Texts and attributes
-//! are escaped here, so that a caller cannot forget it; numbers have at most two decimals, so that
+//! The output has no scripts, no fonts and no references to other files. This module escapes texts
+//! and attributes, so that a caller cannot forget it. Numbers have at most two decimals, so that
 //! equal values give equal bytes.
 
 use std::fmt::Write as _;
 
 use crate::sanitise;
 
-/// A picture that is being drawn.
+/// A picture under construction.
 #[derive(Clone, Debug)]
 pub struct Svg {
     text: String,
-    /// Elements that are still open, the picture itself first.
+    /// Names of the elements that are still open, starting with the root.
     open: Vec<&'static str>,
 }
 
-/// An element whose attributes are being written. It is drawn by [`empty`](SvgElement::empty),
-/// [`text`](SvgElement::text) or [`open`](SvgElement::open).
+/// An element whose attributes are being written. [`empty`](SvgElement::empty),
+/// [`text`](SvgElement::text) or [`open`](SvgElement::open) draws it.
 #[must_use = "an element is drawn by `empty`, `text` or `open`"]
 pub struct SvgElement<'a> {
     svg: &'a mut Svg,
     name: &'static str,
 }
 
-/// Which end of a label stands at its position.
+/// The end of a label that lies at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// The first character.
@@ -36,7 +36,7 @@ pub enum Anchor {
 }
 
 impl Svg {
-    /// A picture of this size in pixels, with further attributes of its outermost element.
+    /// Creates a picture of this size in pixels, with further attributes on its root element.
     pub fn new(width: f64, height: f64, attributes: &[(&str, &str)]) -> Self {
         let mut svg = Self {
             text: String::new(),
@@ -55,19 +55,18 @@ impl Svg {
         svg
     }
 
-    /// Begins an element.
     pub fn element(&mut self, name: &'static str) -> SvgElement<'_> {
         self.text.push('<');
         self.text.push_str(name);
         SvgElement { svg: self, name }
     }
 
-    /// The style sheet of the picture. It is written as it is: it must not come from outside.
+    /// Adds a style sheet, which is written without escaping and therefore must be a constant.
     pub fn style(&mut self, sheet: &'static str) {
         self.put(format_args!("<style>{sheet}</style>\n"));
     }
 
-    /// A rectangle at (x, y), so wide and so high.
+    /// Adds a rectangle with its corner at (x, y).
     pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
         let rect = self
             .element("rect")
@@ -77,7 +76,6 @@ impl Svg {
         rect.number("width", width).number("height", height).empty();
     }
 
-    /// A line between two points.
     pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let line = self
             .element("line")
@@ -87,7 +85,7 @@ impl Svg {
         line.number("y1", y1).number("y2", y2).empty();
     }
 
-    /// A text that stands on the line through (x, y). An empty class is none.
+    /// Adds a text whose baseline passes through (x, y). An empty class is omitted.
     pub fn label(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let mut label = self.element("text");
         if !class.is_empty() {
@@ -102,14 +100,14 @@ impl Svg {
         .text(text);
     }
 
-    /// Ends the element that was opened last. The picture itself ends with [`finish`](Svg::finish).
+    /// Closes the element that was opened last. The root stays open until [`finish`](Svg::finish).
     pub fn close(&mut self) {
         if self.open.len() > 1 {
             self.end();
         }
     }
 
-    /// The picture, with everything that is still open closed.
+    /// Closes all open elements and returns the picture.
     pub fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.end();
@@ -130,39 +128,39 @@ impl Svg {
 }
 
 impl SvgElement<'_> {
-    /// An attribute, escaped.
+    /// Adds an attribute and escapes its value.
     pub fn attribute(self, name: &str, value: &str) -> Self {
         self.svg
             .put(format_args!(" {name}=\"{}\"", escape_markup(value)));
         self
     }
 
-    /// An attribute that is a number.
+    /// Adds a numeric attribute.
     pub fn number(self, name: &str, value: f64) -> Self {
         self.svg.put(format_args!(" {name}=\"{}\"", number(value)));
         self
     }
 
-    /// Draws it without content.
+    /// Draws the element without content.
     pub fn empty(self) {
         self.svg.text.push_str("/>\n");
     }
 
-    /// Draws it with a text, escaped.
+    /// Draws the element with an escaped text inside.
     pub fn text(self, text: &str) {
         let name = self.name;
         self.svg
             .put(format_args!(">{}</{name}>\n", escape_markup(text)));
     }
 
-    /// Draws its beginning; what is drawn until [`Svg::close`] stands inside.
+    /// Opens the element. Everything drawn until [`Svg::close_element`] lies inside it.
     pub fn open(self) {
         self.svg.text.push_str(">\n");
         self.svg.open.push(self.name);
     }
 }
 
-/// At most two decimals, and none that say nothing.
+/// Formats a number with at most two decimals and without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -174,7 +172,7 @@ fn number(value: f64) -> String {
 }
 
 /// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as
-/// by [`sanitise`].
+/// by [`sanitize`].
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitise(text).chars() {

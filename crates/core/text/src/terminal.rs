@@ -1,9 +1,9 @@
-//! What a terminal would show of a text: control sequences are taken out, overwritten lines are
-//! played to their end.
+//! Renders text as a terminal would show it: control sequences are removed, and overwritten lines
+//! are replayed to their final state.
 //!
-//! Responsible for every control character. Invariant: the result holds no control character but
-//! `\n` and `\t`, and the work is linear in the input, whatever the input is. Movement between
-//! lines is not played: a program that redraws several lines shows each state once.
+//! This module handles every control character. Invariant: the result contains no control character
+//! but `\n` and `\t`, and the work is linear in the input, whatever the input is. Cursor movement
+//! between lines is not replayed: a program that redraws several lines shows each state once.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -12,17 +12,17 @@ use std::str::Chars;
 use unicode_width::UnicodeWidthChar;
 
 const ESC: char = '\x1b';
-/// The furthest column a cursor move may reach: a terminal would stop at its edge, and a short
-/// sequence must not make a long line.
+/// The last column that a cursor move can reach. A terminal stops at its edge, and a short sequence
+/// must not create a long line.
 const EDGE: usize = 200;
 const TAB_STOP: usize = 8;
 
-/// Whether the character does something other than being shown.
+/// True for control characters other than line breaks and tabs.
 pub(crate) fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// The text as a terminal would leave it on the screen.
+/// Returns the text that a terminal would finally show.
 pub(crate) fn render(text: &str) -> String {
     let mut screen = TerminalText {
         out: String::with_capacity(text.len()),
@@ -51,7 +51,7 @@ pub(crate) fn render(text: &str) -> String {
     screen.finish()
 }
 
-/// What follows an `ESC`.
+/// Applies the sequence after an `ESC`.
 fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     match chars.peek().copied() {
         Some('[') => {
@@ -71,8 +71,8 @@ fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     }
 }
 
-/// `CSI parameters intermediates final`; only what moves inside or erases the current line is
-/// played.
+/// Applies `CSI parameters intermediates final`. Only sequences that move inside or erase the
+/// current line have an effect.
 fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
@@ -109,11 +109,11 @@ fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) 
     }
 }
 
-/// A string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its terminator.
+/// Skips a string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its terminator.
 ///
-/// Without one it was no string: only its first character is replaced and the rest is text, so that
-/// a stray byte in binary noise hides nothing. The scan ends at the next control character, which
-/// keeps the whole linear.
+/// Without a terminator, only its first character is replaced and the rest stays text, so that a
+/// stray byte in binary noise hides nothing. The scan ends at the next control character, which
+/// keeps the total work linear.
 fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
     let mut ahead = chars.clone();
     while let Some(c) = ahead.next() {
@@ -135,7 +135,8 @@ fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, ki
     screen.put(kind);
 }
 
-/// The finished text, with the current line either at its end or, once overwritten, in columns.
+/// The rendered text. The current line is either at its end or, once it was overwritten, split into
+/// columns.
 struct TerminalText {
     out: String,
     line_start: usize,
@@ -150,7 +151,7 @@ impl TerminalText {
         }
     }
 
-    /// A control character made visible.
+    /// Replaces a control character by a visible symbol.
     fn put_control(&mut self, c: char) {
         match u32::from(c) {
             code @ 0..=0x1f => {
@@ -170,7 +171,8 @@ impl TerminalText {
         }
     }
 
-    /// The current line in columns; from here to its end it is played character by character.
+    /// Returns the current line in columns. From here to its end the line is replayed character by
+    /// character.
     fn row(&mut self) -> &mut TerminalRow {
         let Self {
             out,
@@ -203,15 +205,15 @@ impl TerminalText {
     }
 }
 
-/// The second column of a wide character. No control character is ever stored, so it cannot be
-/// confused with text.
+/// Marks the second column of a wide character. Control characters are never stored, so this mark
+/// cannot be confused with text.
 const CONTINUED: char = '\0';
 
-/// One line in columns with a cursor.
+/// One line in columns, with a cursor.
 #[derive(Default)]
 struct TerminalRow {
     cells: Vec<char>,
-    /// Characters without a width, by the column they belong to.
+    /// Zero-width characters, by the column they belong to.
     marks: BTreeMap<usize, String>,
     cursor: usize,
 }
@@ -240,7 +242,7 @@ impl TerminalRow {
         }
     }
 
-    /// Sets one cell; a wide character of which it was a half leaves a blank in its other half.
+    /// Sets one cell. If the cell was half of a wide character, the other half becomes blank.
     fn set(&mut self, column: usize, c: char) {
         if column >= self.cells.len() {
             self.cells.resize(column + 1, ' ');
@@ -271,7 +273,8 @@ impl TerminalRow {
         self.cursor = self.cursor.saturating_sub(count);
     }
 
-    /// `CSI K`: 0 from the cursor to the end, 1 from the start to the cursor, 2 the whole line.
+    /// Applies `CSI K`: 0 erases from the cursor to the end, 1 from the start to the cursor, 2 the
+    /// whole line.
     fn erase(&mut self, what: usize) {
         let (from, to) = match what {
             0 => (self.cursor.min(self.cells.len()), self.cells.len()),
@@ -282,7 +285,7 @@ impl TerminalRow {
         for column in from..to {
             self.set(column, ' ');
         }
-        // What is blank up to the end of the line is not there.
+        // Blanks at the end of the line are dropped.
         if to == self.cells.len() {
             self.cells.truncate(from);
         }

@@ -1,47 +1,43 @@
-//! Text as terms: what a full-text index is given, so that the index itself need know neither
-//! programs nor languages.
+//! Splits text into terms for a full-text index, so that the index itself depends on no programming
+//! or natural language.
 //!
-//! Invariant: the terms of a text depend on nothing but the text and the [`TermStyle`], and a query
-//! is cut the same way. Scripts that are written without spaces become overlapping pairs of
-//! characters (`測試中` is `測試`, `試中`, `中`), so that any two characters that follow each other
-//! are found. What an index was filled with stands on disk: a style never changes.
+//! Invariant: the terms of a text depend only on the text and the [`TermStyle`], and a query is
+//! split like a text. Scripts that are written without spaces become overlapping pairs of
+//! characters (`測試中` becomes `測試`, `試中`, `中`), so that any two adjacent characters are found. The
+//! terms of an index are stored on disk: a style never changes.
 
-/// How text is cut into words.
+/// The rules for splitting text into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermStyle {
-    /// Letters and digits are words, all else parts them. Names have parts where `readFile` has
-    /// them.
+    /// Words consist of letters and digits. Names are split inside as in `readFile`.
     Prose,
-    /// `_` belongs to words, too, and names have parts at `_` and between letters and digits
-    /// besides.
+    /// Words may contain `_`, too. Names are also split at `_` and between letters and digits.
     Code,
 }
 
-/// What a run of text is made of.
+/// The kind of script of a run of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermScript {
-    /// What stands between spaces or signs: a word or a name.
+    /// A word or a name between spaces or punctuation.
     Spaced,
-    /// Characters of a script without spaces.
     Unspaced,
 }
 
-/// A word, or characters without space between them.
+/// A word, or a run of characters of a script without spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextRun<'a> {
-    /// What it is made of.
     pub script: TermScript,
-    /// As it stands in the text.
+    /// The run as written in the text.
     pub text: &'a str,
 }
 
-/// A character as it is compared.
+/// Folds a character to lowercase for comparison.
 pub fn fold_char(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
 impl TermStyle {
-    /// What a character is part of; none for those that part words.
+    /// Returns the kind of run that `c` belongs to, or `None` if `c` separates words.
     pub fn script(self, c: char) -> Option<TermScript> {
         if is_unspaced(c) {
             Some(TermScript::Unspaced)
@@ -52,7 +48,7 @@ impl TermStyle {
         }
     }
 
-    /// The runs of a text, in order.
+    /// Returns the runs of a text, in order.
     pub fn runs(self, text: &str) -> impl Iterator<Item = TextRun<'_>> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -68,8 +64,8 @@ impl TermStyle {
         })
     }
 
-    /// The parts of a name like `readFile` or `HTTPServer`, with [`TermStyle::Code`] of `read_file`
-    /// and `utf8` too; none for a plain word.
+    /// Returns the parts of a name such as `readFile` or `HTTPServer`; with [`TermStyle::Code`]
+    /// also of `read_file` and `utf8`. Empty for a plain word.
     pub fn parts_of_name(self, name: &str) -> Vec<&str> {
         let characters: Vec<(usize, char)> = name.char_indices().collect();
         let mut starts = vec![0];
@@ -112,13 +108,13 @@ impl TermStyle {
 }
 
 impl TextRun<'_> {
-    /// The run as it is compared.
+    /// Returns the run in lowercase, for comparison.
     pub fn folded(&self) -> String {
         self.text.chars().map(fold_char).collect()
     }
 
-    /// The overlapping pairs of its characters, then the last one by itself, so that it is found at
-    /// the end of a sentence too.
+    /// Returns the overlapping pairs of the run's characters, then the last character alone, so
+    /// that it is found at the end of a sentence too.
     pub fn pairs(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().map(fold_char).collect();
         let pairs = characters.windows(2).map(|pair| pair.iter().collect());
@@ -128,7 +124,7 @@ impl TextRun<'_> {
     }
 }
 
-/// Han, kana, Hangul and Thai.
+/// True for Han, kana, Hangul and Thai.
 fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0e7f | 0x3005..=0x3007 | 0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff

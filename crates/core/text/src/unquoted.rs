@@ -1,6 +1,6 @@
-//! Error messages without the content they repeat.
+//! Removes quoted file content from error messages.
 
-/// Maximum characters of a message that is kept.
+/// The maximum number of characters that are kept of a message.
 const MAX_CHARS: usize = 300;
 
 /// Returns the first line of a message, bounded, without the text between double quotes: parsers

@@ -1,4 +1,4 @@
-//! How many terminal columns text takes.
+//! Measures text in terminal columns.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const ELLIPSIS: char = '…';
 
-/// The columns the text takes in a terminal; meant for sanitised text of one line.
+/// Returns the terminal columns of a sanitized text of one line.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text in at most `columns` columns; a cut is shown by an ellipsis.
+/// Truncates the text to at most `columns` columns. An ellipsis marks a cut.
 ///
 /// ```
 /// assert_eq!(haft_text::truncate_to_width("a long name", 7), "a long…");
@@ -32,7 +32,7 @@ pub fn truncate_to_width(text: &str, columns: usize) -> Cow<'_, str> {
             break;
         }
     }
-    // Single characters do not add up where sequences are wider than their parts.
+    // A sequence can be wider than the sum of its characters.
     let mut kept = &text[..end];
     while width(kept) > room || kept.ends_with('\u{200d}') {
         let mut chars = kept.chars();

@@ -1,4 +1,4 @@
-//! Tools that reach other agents: work for them, and messages to those that run.
+//! Tools that start other agents and send messages to running ones.
 
 pub(crate) mod run_named_subagents;
 pub(crate) mod talk_to;

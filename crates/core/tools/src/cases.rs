@@ -1,13 +1,13 @@
-//! Case documents: how some tools are best used together, one file each under `cases/`.
+//! Case documents that explain how to combine several tools, one file each under `cases/`.
 //!
-//! The first line is the name, the second names the tools, the rest is the text.
+//! The first line is the name, the second lists the tools, and the rest is the text.
 
 use haft_tool::CaseDocument;
 use haft_types::{Prompt, PromptLanguage, prompt};
 
 const FILES: [Prompt; 1] = [prompt!("cases/changing_files")];
 
-/// Every built-in case document.
+/// Returns the built-in case documents.
 pub fn cases(language: PromptLanguage) -> impl Iterator<Item = CaseDocument> {
     FILES
         .into_iter()

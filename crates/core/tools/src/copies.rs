@@ -1,5 +1,5 @@
-//! Copies of the project in which sub-agents work, a port: what makes and merges them is
-//! registered.
+//! The port to copies of the project, in which sub-agents work. An extension creates and merges the
+//! copies.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -9,55 +9,56 @@ use haft_types::{ConversationId, Outcome};
 
 use crate::Running;
 
-/// What a copy is made for.
+/// The parameters of a copy.
 pub struct CopyRequest<'a> {
-    /// The conversation that works in it; it has one copy, which stays until nothing in it would
-    /// be lost.
+    /// The conversation that works in the copy. A conversation has one copy, which stays until
+    /// removing it would lose nothing.
     pub conversation: &'a ConversationId,
-    /// The folders of the session that starts it.
+    /// The folders of the session that starts the conversation.
     pub workspace: &'a Workspace,
-    /// Whether what the project says may be obeyed.
+    /// True if the project is trusted, so that its configuration may take effect.
     pub trusted: bool,
-    /// The folder of all copies.
+    /// The folder that holds all copies.
     pub folder: &'a Path,
     /// The environment of child processes.
     pub environment: &'a [(String, String)],
-    /// How the session that starts it runs programs.
+    /// The running processes and sandbox of the session that starts the conversation.
     pub running: &'a Running,
-    /// The time: copies nobody came back to for long are removed.
+    /// The current time. Copies that were unused for long are removed.
     pub now: SystemTime,
 }
 
-/// Makes copies of projects. Everything here blocks on the disk.
+/// Creates copies of projects. All methods block on the disk.
 pub trait ProjectCopies: Send + Sync {
-    /// The copy of a conversation: the one it had before, or a new one. Otherwise why there is
-    /// none.
+    /// Opens the existing copy of a conversation, or creates one. An error says why there is no
+    /// copy.
     fn open(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String>;
 }
 
 /// A copy of the project.
 pub trait ProjectCopy: Send + Sync {
-    /// The folders of somebody who works in it: those of the project, but for the project itself.
+    /// Returns the folders of an agent that works in the copy: those of `of`, with the copy instead
+    /// of the project.
     fn workspace(&self, of: &Workspace) -> Workspace;
 
-    /// What became of copies that nobody came back to, where that is more than nothing: a sentence
-    /// for each.
+    /// Returns a sentence for each unused copy that was removed while it had unmerged changes,
+    /// which are saved as a patch.
     fn swept(&self) -> &[String] {
         &[]
     }
 
-    /// Merges what was changed, if whoever worked in it is done, noted as the doing of `call`, and
-    /// removes the copy if nothing of it would be lost.
+    /// Merges the changes if the agent that worked in the copy is done, records them under `call`
+    /// in the file history, and removes the copy if that loses nothing.
     fn settle(&self, outcome: Outcome, history: &dyn FileHistory, call: &str) -> MergeReport;
 }
 
-/// What became of a copy.
+/// The result of merging a copy.
 #[derive(Default)]
 pub struct MergeReport {
-    /// For the model; empty where there was no copy.
+    /// A report for the model; empty if there was no copy.
     pub text: String,
-    /// What was changed in the project.
+    /// The changes to the project's files.
     pub changes: Vec<FileChange>,
-    /// Whether nothing was merged because the project cannot take it.
+    /// True if nothing was merged because the changes conflict with the project.
     pub conflict: bool,
 }

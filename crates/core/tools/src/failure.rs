@@ -1,28 +1,28 @@
-//! How an error becomes the envelope the model reads.
+//! Converts errors to the envelope that the model reads.
 
 use std::fmt::{self, Display, Formatter};
 
 use haft_tool::ToolOutput;
 use haft_types::Envelope;
 
-/// An error with a stable name for programs. Its `Display` is for the model: what, where, what to
-/// do.
+/// An error with a stable code for programs. Its `Display` text is for the model: what happened,
+/// where, and what to do.
 pub(crate) trait Coded: Display {
-    /// The stable name, such as `not_found`.
+    /// Returns the stable code, such as `not_found`.
     fn code(&self) -> &'static str;
 
-    /// The path that leads nowhere, where that is the reason.
+    /// Returns the path that does not exist, if that is the reason.
     fn missing(&self) -> Option<&str> {
         None
     }
 }
 
-/// Why a call failed, ready to be shown.
+/// A failed call, ready to be shown to the model.
 #[derive(Debug)]
 pub struct ToolFailure {
     code: &'static str,
     message: String,
-    /// The path that leads nowhere.
+    /// The path that does not exist, if that is the reason.
     missing: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl<E: Coded> From<E> for ToolFailure {
 }
 
 impl ToolFailure {
-    /// A failure with no error type of its own.
+    /// Creates a failure that has no error type of its own.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -52,7 +52,7 @@ impl ToolFailure {
         }
     }
 
-    /// The same with what `hint` has to say of a path that leads nowhere.
+    /// Appends the text that `hint` returns for the missing path, if a path is missing.
     pub(crate) fn with_hint(mut self, hint: impl FnOnce(&str) -> String) -> Self {
         if let Some(missing) = self.missing.take() {
             self.message.push_str(&hint(&missing));

@@ -1,7 +1,6 @@
-//! Tools that read, find and change files, and what they share: how a file is loaded ([`disk`],
-//! [`encoding`]), what must hold before it is changed ([`guard`]), what is said of documents
-//! ([`documents`]), how text in it is found and replaced ([`edit`]), and how changes reach the
-//! disk, all or none ([`change`]).
+//! Tools that read, find and change files, and their shared modules: loading and decoding files
+//! ([`disk`], [`encoding`]), checks before a change ([`write_guard`]), documents ([`documents`]),
+//! finding and replacing text ([`edit`]), and writing changes to disk, all or none ([`change`]).
 
 pub(crate) mod apply_patch;
 pub(crate) mod change;

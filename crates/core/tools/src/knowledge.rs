@@ -1,6 +1,6 @@
-//! Tools about what the conversation and the project know (TODO list, notes, useful information,
-//! messages, modules, skills), and what those about notes, useful information and messages have in
-//! common.
+//! Tools for the knowledge of the conversation and the project (TODO list, notes, useful
+//! information, messages, modules, skills), and code shared by the tools for notes, useful
+//! information and messages.
 
 pub(crate) mod ac_mod_list;
 pub(crate) mod ac_mod_read;
@@ -28,7 +28,8 @@ use haft_tool::{PortError, Workspace};
 use crate::failure::{Coded, ToolFailure};
 use crate::{paths, visible};
 
-/// The longest text of a note or description. They are sent again and again.
+/// The maximum length of a note or description, in characters. These texts are sent with many
+/// requests.
 const LONGEST: usize = 2_000;
 
 impl Coded for PortError {
@@ -40,7 +41,7 @@ impl Coded for PortError {
     }
 }
 
-/// A port's failure with what to do about it, where there is something to do.
+/// Converts a port's error to a failure, with a hint for an unknown id.
 pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
         PortError::Unknown { .. } if hint.is_empty() => error.to_string(),
@@ -50,7 +51,7 @@ pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
     ToolFailure::new(error.code(), message)
 }
 
-/// The text of a note or description, without the space around it.
+/// Trims the text of a note or description, and rejects an empty or too long one.
 pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     let text = text.trim();
     let characters = text.chars().count();
@@ -69,7 +70,7 @@ pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, T
     }
 }
 
-/// A folder or file of the project as notes name it.
+/// Resolves a folder or file of the project to the path under which notes are stored.
 pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String, ToolFailure> {
     let path = paths::resolve(workspace, given)?;
     let inside = name_in(workspace, &path).ok_or_else(|| {
@@ -88,7 +89,8 @@ pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String,
     }
 }
 
-/// A resolved path as notes name it; none outside the project.
+/// Returns a resolved path relative to the project, as notes are stored, or `None` outside the
+/// project.
 pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
     let relative = path.strip_prefix(&workspace.root).ok()?;
     Some(if relative.as_os_str().is_empty() {
@@ -98,7 +100,7 @@ pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
     })
 }
 
-/// Text on one line, with nothing in it that could act on a terminal.
+/// Joins the text to one line, with control characters made visible.
 pub(crate) fn one_line(text: &str) -> String {
     let parts: Vec<_> = text.split_whitespace().collect();
     visible::line(&parts.join(" ")).into_owned()

@@ -1,22 +1,23 @@
-//! Everything built in that the model can call, in the folders of its groups: `files`, `running`,
+//! The built-in tools that the model can call, in the folders of their groups: `files`, `running`,
 //! `dialogue`, `knowledge` and `agents`. A tool is a file with a folder beside it for the
-//! `prompt.md` the model reads, its tests and its fixtures.
+//! `prompt.md` that the model reads, its tests and its fixtures.
 //!
-//! A tool is made of a typed parameter struct, its prompt and a function over a
-//! [`ToolContext`](haft_tool::ToolContext), which gives back one envelope;
-//! [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for
-//! permission, keeps no state between calls but what they left running ([`Running`]; what was read
-//! and what is to do is behind the ports of `haft-tool`), reads no environment and starts no
-//! process except through the supervisor of `haft-sandbox`.
+//! A tool consists of a typed parameter struct, its prompt and a function over a
+//! [`ToolContext`](haft_tool::ToolContext), which returns one envelope;
+//! [`ToolDefinition`](haft_tool::ToolDefinition) combines them.
 //!
-//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `files::change` (how
-//! files are changed, all or none), `files::edit::blocks` (the engine that finds and replaces
-//! lines, a pure function).
+//! This crate must not ask for permission, read the environment, or start a process except through
+//! the supervisor of `haft-sandbox`. The only state it keeps between calls is [`Running`]: the read
+//! ledger and the TODO list are behind the ports of `haft-tool`.
+//!
+//! Start with [`builtin_tools`] (the set), `paths` (which files a call may touch), `files::change`
+//! (how files are changed, all or none), and `files::edit::blocks` (the engine that finds and
+//! replaces lines, a pure function).
 //!
 //! # The data of each result
 //!
-//! `text` is for the running round. `data` is what later rounds are compressed from, so its shape
-//! is a contract:
+//! `text` is for the current round. Later rounds are compressed from `data`, so its shape is a
+//! contract:
 //!
 //! | tool | data |
 //! | --- | --- |
@@ -54,9 +55,9 @@
 //! | `talk_to_group` | `group, reached: [name], failed: [name]` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
-//! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`),
-//! or `context.files` for several, from which the read ledger is rebuilt when a conversation is
-//! resumed.
+//! A result that read or wrote a file also has `context.file` (`path, size, mtime_ns, hash`), or
+//! `context.files` for several files. The read ledger is rebuilt from these fields when a
+//! conversation is resumed.
 
 mod agents;
 mod cases;
@@ -75,7 +76,7 @@ mod running;
 mod scope;
 mod visible;
 
-// A source file of an extension is tested here, too.
+// A source file of an extension is also tested in this crate.
 #[cfg(test)]
 extern crate self as haft_tools;
 #[cfg(test)]
@@ -111,9 +112,9 @@ use std::sync::Arc;
 
 use haft_tool::Tool;
 
-/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so
-/// it depends on nothing but on what this build reads ([`Readers`]). Whatever calls leave running
-/// belongs to `running`.
+/// Returns the built-in tools in the order in which they are offered. The order is part of the
+/// request's prefix, so it depends only on the readers of this build ([`Readers`]). Processes that
+/// calls start belong to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     let Readers {
         documents,

@@ -1,10 +1,10 @@
-//! The `[limits]` section: how much of an output is shown and kept, how much may run at once, and
-//! how long.
+//! The `[limits]` section: the limits on output, on concurrent commands, and on the time of
+//! sub-agents.
 
 use haft_tool::OutputLimits;
 use serde::{Deserialize, Serialize};
 
-/// How much of an output is shown and kept, how much may run at once, and how long.
+/// The limits on output, on concurrent commands, and on the time of sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -14,7 +14,7 @@ pub struct LimitsConfig {
     pub output_bytes: usize,
     /// Bytes of one output that are kept in a file.
     pub spill_bytes: u64,
-    /// Days such a file is kept; 0 for ever.
+    /// Days that such a file is kept; 0 keeps it forever.
     pub spill_days: u32,
     /// Sessions at a terminal that may be open at once.
     pub sessions: usize,
@@ -40,7 +40,7 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// How much of an output reaches the model.
+    /// Returns the limits of one output for the model.
     pub fn output(&self) -> OutputLimits {
         OutputLimits {
             lines: self.output_lines,

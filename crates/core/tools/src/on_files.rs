@@ -1,5 +1,5 @@
-//! Tools made of functions over files, which run on a thread that may block, and the ways to files
-//! that extensions have.
+//! Builds tools from functions on files, which run on a thread that may block, and gives extensions
+//! access to files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::prelude::CallResult;
 use crate::scope::FileScope;
 
 impl FileScope {
-    /// The file or folder a model means with a path, and the name it is shown by. It lies in the
-    /// workspace.
+    /// Resolves a path of the model to a file or folder in the workspace. Returns its path and the
+    /// name to show.
     pub fn resolve(&self, given: &str) -> Result<(PathBuf, String), ToolFailure> {
         let path = paths::resolve(&self.workspace, given)?;
         let name = self.shown(&path);
         Ok((path, name))
     }
 
-    /// The files of a folder that may be read and are not ignored, in order of their names, each
-    /// with the name it is shown by.
+    /// Returns the files of a folder that may be read and are not ignored, sorted by name, each
+    /// with the name to show.
     pub fn files_of(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, ToolFailure> {
         let mut builder = walk::builder(self, folder, GitFolder::Entered);
         let mut files = Vec::new();
@@ -47,20 +47,20 @@ impl FileScope {
         Ok(files)
     }
 
-    /// The text of a resolved file; none if it is no text.
+    /// Reads the text of a resolved file, or returns `None` if it is not text.
     pub fn text_of(&self, path: &Path, name: &str) -> Result<Option<String>, ToolFailure> {
         Ok(decode(&disk::load(path, name)?.bytes).map(|decoded| decoded.text))
     }
 
-    /// The name a path is shown by.
+    /// Returns the name under which a path is shown.
     pub fn shown(&self, path: &Path) -> String {
         paths::shown(&self.workspace, path)
     }
 }
 
-/// Makes a tool of a function over files, which runs on a thread that may block.
+/// Builds a tool from a function on files, which runs on a thread that may block.
 pub trait OnFiles {
-    /// The tool whose calls this function carries out.
+    /// Returns the tool whose calls `work` carries out.
     fn on_files<P>(
         self,
         work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static,
@@ -85,10 +85,10 @@ impl OnFiles for ToolDefinition {
     }
 }
 
-/// Adds what a tool on files would change to it.
+/// Adds a preview of its changes to a tool on files.
 pub(crate) trait PreviewsFiles<P> {
-    /// The same with a function that tells, as unified diffs, what a call would change. Nobody is
-    /// asked where it fails: the call would, too.
+    /// Adds a function that returns the changes of a call as unified diffs. If it fails, the user
+    /// is not asked for approval, because the call would fail, too.
     fn previews_files(
         self,
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
@@ -114,7 +114,7 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
     }
 }
 
-/// A whole call on a thread that may block.
+/// Runs a whole call on a thread that may block.
 pub(crate) async fn blocking(
     context: &ToolContext,
     work: impl FnOnce(&FileScope) -> CallResult + Send + 'static,
@@ -125,7 +125,7 @@ pub(crate) async fn blocking(
     .await
 }
 
-/// File work on a thread that may block.
+/// Runs file operations on a thread that may block.
 pub(crate) async fn off_thread<T: Send + 'static>(
     context: &ToolContext,
     work: impl FnOnce(&FileScope) -> Result<T, ToolFailure> + Send + 'static,

@@ -1,7 +1,7 @@
-//! From the path a model wrote to the one file it means, with every link followed.
+//! Resolves the paths that a model writes, following all links.
 //!
-//! Invariant: a path that [`resolve`] returns is absolute, holds no link, `.` or `..`, and lies in
-//! the workspace.
+//! Invariant: a path that [`resolve_path`] returns is absolute, contains no link, `.` or `..`, and
+//! lies in the workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +12,23 @@ use crate::failure::Coded;
 /// A path that no tool may use.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
-    /// Nothing was given.
     #[error(
         "`path` is empty: give a path relative to the working directory, such as `path/to/main.rs`"
     )]
     Empty,
-    /// It leads out of the workspace.
+    /// The path leads out of the workspace.
     #[error(
         "`{given}` resolves to `{resolved}`, which is outside the project (`{root}`); use a path inside it"
     )]
     Outside {
-        /// What the model wrote.
+        /// The path as the model wrote it.
         given: String,
-        /// Where it leads.
+        /// The path after following links.
         resolved: PathBuf,
-        /// The project.
+        /// The root of the project.
         root: PathBuf,
     },
-    /// It leads nowhere.
+    /// The links of the path cannot be followed.
     #[error(transparent)]
     Links(#[from] LinkError),
 }
@@ -45,7 +44,7 @@ impl Coded for PathError {
     }
 }
 
-/// The file a path means. What does not exist is resolved as far as it does.
+/// Resolves a path. The components that do not exist are appended unchanged.
 pub(crate) fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, PathError> {
     if given.is_empty() {
         return Err(PathError::Empty);
@@ -62,8 +61,8 @@ pub(crate) fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, Pat
     }
 }
 
-/// The path as a model can give it back to a tool: relative to the working directory where it lies
-/// inside.
+/// Formats a path so that the model can pass it back to a tool: relative to the working directory
+/// if it lies inside.
 pub(crate) fn shown(workspace: &Workspace, path: &Path) -> String {
     match path.strip_prefix(&workspace.cwd) {
         Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),

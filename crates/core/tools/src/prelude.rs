@@ -1,4 +1,4 @@
-//! What nearly every tool is written with.
+//! Imports that nearly every tool needs.
 
 pub(crate) use haft_tool::{
     Access, Alias, Group, Intent, Manual, Set, Tool, ToolContext, ToolDefinition, ToolNames,
@@ -12,5 +12,5 @@ pub(crate) use serde_json::{Value, json};
 pub(crate) use crate::failure::{Coded, ToolFailure};
 pub(crate) use crate::manual::{Arguments, forget, rename};
 
-/// What a call comes to; either arm is something the model reads.
+/// The result of a call; the model reads either variant.
 pub(crate) type CallResult = Result<ToolOutput, ToolFailure>;

@@ -1,17 +1,17 @@
-//! What extensions read of files.
+//! The readers of files that extensions provide.
 
 use std::sync::Arc;
 
 use haft_tool::{DocumentReader, EditorBuffers, Tool};
 
-/// What can be read of files beside plain text, each by an extension. A tool that is nothing
-/// without one of them is offered only where it is there.
+/// Readers of files other than plain text, each provided by an extension. A tool that needs one of
+/// them is offered only if it exists.
 #[derive(Clone, Default)]
 pub struct Readers {
-    /// Takes the text out of documents, for `read_file`, `count_tokens` and `extract_to_text`.
+    /// Extracts text from documents, for `read_file`, `count_tokens` and `extract_to_text`.
     pub documents: Option<Arc<dyn DocumentReader>>,
-    /// What an editor has open, for `read_file`.
+    /// The open buffers of an editor, for `read_file`.
     pub buffers: Option<Arc<dyn EditorBuffers>>,
-    /// Tools that stand among the built-in ones, such as `undo_edit`, in order.
+    /// Tools that are listed among the built-in ones, such as `undo_edit`, in order.
     pub tools: Vec<Arc<dyn Tool>>,
 }

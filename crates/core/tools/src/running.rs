@@ -1,8 +1,7 @@
-//! Tools that run programs, and what a conversation has running beside its calls: sessions at
-//! terminals, and background tasks.
+//! Tools that run programs, and the processes of a conversation that outlive a call: terminal
+//! sessions and background tasks.
 //!
-//! Invariant: none of it outlives the [`Running`] it belongs to, which is made once for each
-//! conversation.
+//! Invariant: no process outlives the [`Running`] it belongs to. Each conversation has one.
 
 pub(crate) mod background_task;
 pub(crate) mod execute_command;
@@ -31,7 +30,7 @@ pub(crate) use sessions::{PtySession, Sessions};
 pub use shell::shell;
 pub(crate) use tasks::{Task, Tasks};
 
-/// What a conversation has running. Dropping it ends all of it.
+/// The running processes of a conversation. Dropping this value ends all of them.
 pub struct Running {
     pub(crate) supervisor: Arc<Supervisor>,
     sandbox: Sandbox,
@@ -42,7 +41,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Nothing runs yet; commands will run under this supervisor.
+    /// Creates an instance without processes, whose commands will run under `supervisor`.
     pub fn new(supervisor: Arc<Supervisor>, limits: LimitsConfig) -> Self {
         let sandbox = Sandbox::off("none was set up");
         let readers = Readers::default();
@@ -56,26 +55,27 @@ impl Running {
         }
     }
 
-    /// The same with what extensions read of files.
+    /// Sets the file readers of extensions.
     #[must_use]
     pub fn with_readers(mut self, readers: Readers) -> Self {
         self.readers = readers;
         self
     }
 
-    /// What extensions read of files.
+    /// Returns the file readers of extensions.
     pub fn readers(&self) -> &Readers {
         &self.readers
     }
 
-    /// The same with commands held in by this sandbox.
+    /// Sets the sandbox for commands.
     #[must_use]
     pub fn held_in(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// For another conversation: nothing runs yet, and commands will be held in as these are.
+    /// Creates an instance without processes for another conversation, with the sandbox and readers
+    /// of this one.
     #[must_use]
     pub fn anew(&self) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
@@ -83,7 +83,8 @@ impl Running {
             .with_readers(self.readers.clone())
     }
 
-    /// For another conversation, whose commands work in these folders and not in the project.
+    /// Creates an instance without processes for another conversation, whose commands work in
+    /// `folders` instead of the project.
     #[must_use]
     pub fn anew_in(&self, folders: Vec<PathBuf>) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
@@ -91,24 +92,21 @@ impl Running {
             .with_readers(self.readers.clone())
     }
 
-    /// What runs them.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
 
-    /// What holds commands in.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    /// How much may run, and how much of it is shown and kept.
+    /// Returns the limits on processes and their output.
     pub fn limits(&self) -> &LimitsConfig {
         &self.limits
     }
 
-    /// Takes note of a result in the history of a resumed conversation: no id is used twice, and a
-    /// task that was started and never said to have ended is a lost one. Results must come in
-    /// order.
+    /// Restores ids and tasks from a result of a resumed conversation: no id is used twice, and a
+    /// task without a reported end counts as lost. Results must be passed in order.
     pub fn remember(&self, tool: &str, envelope: &Envelope) {
         let data = &envelope.data;
         let text = |key: &str| data.get(key).and_then(|value| value.as_str());
@@ -145,17 +143,17 @@ impl Running {
         }
     }
 
-    /// Takes note that the model knows of the end of this task.
+    /// Records that the model knows that this task has ended.
     pub fn remember_announced(&self, id: &str) {
         self.tasks.settle(id);
     }
 
-    /// Takes note of what [`Running::end_all`] gave when an earlier haft ended.
+    /// Restores the reports that [`Running::end_all`] returned when an earlier haft process ended.
     pub fn remember_ended(&self, reports: Vec<TaskReport>) {
         self.tasks.remember_ended(reports);
     }
 
-    /// What runs now, each by its id and what it runs.
+    /// Returns the ids and command titles of running processes.
     pub fn names(&self) -> Vec<String> {
         let tasks = self
             .tasks
@@ -166,7 +164,7 @@ impl Running {
         tasks.chain(self.sessions.running()).collect()
     }
 
-    /// What was started in this conversation, each by its class, id, command and state.
+    /// Describes all processes of this conversation by kind, id, command and state.
     pub fn states(&self) -> Vec<String> {
         let tasks = self.tasks.list().into_iter().map(|task| {
             let report = task.report();
@@ -185,19 +183,19 @@ impl Running {
         tasks.chain(sessions).collect()
     }
 
-    /// Background tasks that were started or have ended since this was last called.
+    /// Returns background tasks that were started or have ended since the last call.
     pub fn changes(&self) -> Vec<TaskReport> {
         self.tasks.changes()
     }
 
-    /// Background tasks whose end the model does not know of, oldest first, at most this many. They
-    /// count as announced from now on.
+    /// Returns up to `most` background tasks that have ended without the model's knowledge, oldest
+    /// first, and marks them as announced.
     pub fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         self.tasks.take_ended(most)
     }
 
-    /// Ends everything, waits until nothing of it is left, and gives the tasks whose end the model
-    /// does not know of.
+    /// Ends all processes, waits for their exit, and returns the tasks whose end the model does not
+    /// know.
     pub async fn end_all(&self) -> Vec<TaskReport> {
         self.sessions.end_all().await;
         self.tasks.end_all().await

@@ -1,4 +1,4 @@
-//! What a file tool needs of its context, in a form that can move to a blocking thread.
+//! The context of a call on files, in a form that can move to a blocking thread.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::files::change::seen;
 use crate::files::disk::{Loaded, state_of};
 
-/// The context of a call on files, with the ways to them.
+/// The context of a call on files, with methods to access them.
 pub struct FileScope {
     context: ToolContext,
-    /// How much was left out on walks because a rule keeps it from being read.
+    /// The number of entries that walks omitted because a permission rule hides them.
     pub(crate) left_out: Arc<AtomicUsize>,
 }
 
@@ -28,7 +28,6 @@ impl Deref for FileScope {
 }
 
 impl FileScope {
-    /// That of a call with this context.
     pub(crate) fn new(context: &ToolContext) -> Self {
         Self {
             context: context.clone(),
@@ -36,7 +35,7 @@ impl FileScope {
         }
     }
 
-    /// What the model reads of what was left out.
+    /// Appends the number of omitted entries to the result.
     pub(crate) fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > 0 {
@@ -49,7 +48,7 @@ impl FileScope {
         output
     }
 
-    /// A file as its user has it open, where an editor says that it is not saved.
+    /// Replaces the content of a file by the unsaved content in the user's editor, if there is one.
     pub(crate) fn as_open(&self, path: &Path, mut loaded: Loaded) -> Loaded {
         if let Some(unsaved) = self
             .buffers
@@ -62,8 +61,8 @@ impl FileScope {
         loaded
     }
 
-    /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when
-    /// a conversation is resumed.
+    /// Records the current state of a file in the read ledger, and returns it for the result. The
+    /// ledger is rebuilt from results when a conversation is resumed.
     pub fn saw(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
         json!({ "file": seen(path, state) })

@@ -1,4 +1,4 @@
-//! A project in a temporary folder, and the ports in memory.
+//! A project in a temporary folder, and implementations of the ports in memory.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{LimitsConfig, Readers, Running};
 
-/// A workspace to run tools in.
+/// A workspace for running tools.
 pub(crate) struct Bench {
-    /// What it lies in, unless someone else looks after that.
+    /// The folder to delete afterwards, unless the caller owns it.
     _folder: Option<TempDir>,
     pub(crate) context: ToolContext,
     pub(crate) todo: Arc<MemoryTodo>,
@@ -36,8 +36,8 @@ impl Bench {
         Self::in_folder(tempfile::tempdir().unwrap())
     }
 
-    /// In memory where there is a place for files in memory, so that many edits need not wait for a
-    /// disk.
+    /// Creates the project in memory if the system has a file system for that, so that many edits
+    /// need not wait for a disk.
     pub(crate) fn in_memory() -> Self {
         Self::in_folder(
             tempfile::tempdir_in("/dev/shm")
@@ -50,7 +50,7 @@ impl Bench {
         Self::build(&folder.path().canonicalize().unwrap(), Some(folder))
     }
 
-    /// In a folder that stays.
+    /// Creates the project in a folder that is kept.
     #[cfg_attr(test, expect(dead_code, reason = "only the campaigns need it"))]
     pub(crate) fn at(base: &Path) -> Self {
         Self::build(base, None)
@@ -134,7 +134,7 @@ impl Bench {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// Every file below the project, so that a test can see what was left behind.
+    /// Lists every file of the project, so that a test can detect leftovers.
     pub(crate) fn files(&self) -> Vec<String> {
         let root = self.path("");
         let mut names: Vec<String> = ignore::WalkBuilder::new(&root)
@@ -171,7 +171,7 @@ impl Bench {
         output
     }
 
-    /// Runs a call that must fail, and gives its code and message.
+    /// Runs a call that must fail, and returns its code and message.
     pub(crate) async fn err(&self, tool: &dyn Tool, arguments: Value) -> (String, String) {
         let output = self.run(tool, arguments).await;
         assert_eq!(
@@ -207,7 +207,7 @@ impl TodoList for MemoryTodo {
     }
 }
 
-/// Ranges without the merging, which is the engine's.
+/// Useful information without merging, which is done by the engine.
 #[derive(Default)]
 struct MemoryUseful(Mutex<Vec<UsefulItem>>);
 
@@ -299,7 +299,7 @@ impl ProjectNotes for MemoryNotes {
     }
 }
 
-/// A conversation as a test puts it there.
+/// The conversation that a test sets up.
 #[derive(Default)]
 pub(crate) struct MemoryTranscript {
     pub(crate) lines: Mutex<Vec<TranscriptLine>>,
@@ -348,7 +348,7 @@ impl ReadLedger for MemoryLedger {
     }
 }
 
-/// A word is a token.
+/// Counts words as tokens.
 struct Words;
 
 impl TokenCount for Words {
@@ -361,27 +361,26 @@ impl TokenCount for Words {
     }
 }
 
-/// The test program itself is the supervisor's helper.
+/// Returns a supervisor whose helper is the test program itself.
 pub(crate) fn supervisor() -> Arc<Supervisor> {
     Arc::new(Supervisor::for_tests().unwrap())
 }
 
-/// What reads documents in a test; a PDF file is read by the test program itself, started again.
+/// Returns the readers of documents. The test program starts itself again to read a PDF file.
 pub(crate) fn documents() -> Arc<dyn DocumentReader> {
     Arc::new(haft_documents::FormatReaders::new(supervisor()))
 }
 
-/// What lists definitions in a test.
 pub(crate) fn outline() -> Arc<dyn Tool> {
     Arc::new(haft_outline::tool())
 }
 
-/// All tools.
+/// Returns all built-in tools, with those of the extensions.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     crate::builtin(&running(LimitsConfig::default()))
 }
 
-/// Where commands of a test run.
+/// Returns a fresh [`Running`] with the readers of the extensions.
 pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
     let readers = Readers {
         buffers: None,
@@ -395,7 +394,7 @@ pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
     Arc::new(Running::new(supervisor(), limits).with_readers(readers))
 }
 
-/// What calls showed while they ran.
+/// The texts that calls showed while they ran.
 #[derive(Default)]
 pub(crate) struct MemoryProgress(pub(crate) Mutex<Vec<String>>);
 
@@ -405,10 +404,11 @@ impl CallProgress for MemoryProgress {
     }
 }
 
-/// The files each call said it would change, and those it said it had changed.
+/// Records the files that each call announced as about to change, and those that it reported as
+/// changed.
 #[derive(Default)]
 pub(crate) struct MemoryHistory {
-    /// What the next undo will have done; without it there is nothing to undo.
+    /// The result of the next undo; `None` if there is nothing to undo.
     undoes: Mutex<Option<UndoReport>>,
     pub(crate) asked: Mutex<Vec<(String, UndoTarget)>>,
     pub(crate) saved: Mutex<Vec<(String, PathBuf)>>,
@@ -455,8 +455,8 @@ impl FileHistory for MemoryHistory {
     }
 }
 
-/// Runs every case in a tool's `fixtures`: with the files of `before`, the call gives the files of
-/// `after` byte for byte, or `error` and the files untouched.
+/// Runs every case in a tool's `fixtures`: with the files of `before`, the call must produce the
+/// files of `after` byte for byte, or return `error` and leave the files untouched.
 pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn(&Path) -> Value) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/files")
@@ -513,7 +513,7 @@ pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn
     }
 }
 
-/// Files by name, their bytes readable.
+/// Returns the name and the bytes of each file.
 fn files_below(root: &Path) -> Vec<(String, BString)> {
     let mut files = Vec::new();
     for entry in ignore::WalkBuilder::new(root)
@@ -535,7 +535,7 @@ fn files_below(root: &Path) -> Vec<(String, BString)> {
     files
 }
 
-/// Bytes that a failed test shows as text.
+/// Bytes that a failed test prints as text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BString(Vec<u8>);
 

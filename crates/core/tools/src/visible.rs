@@ -1,11 +1,10 @@
-//! File content as it is shown: nothing in it can move a cursor or hide, and nothing of it is left
-//! out.
+//! Shows file content so that nothing in it can move a cursor or hide, and nothing is omitted.
 
 use std::borrow::Cow;
 
-/// One line of a file with its control characters made visible. Unlike the output of a program, a
-/// file is not played like a terminal recording: an escape sequence or a lone carriage return is
-/// shown, because it is in the file.
+/// Makes the control characters of one line of a file visible. Unlike the output of a program, a
+/// file is not rendered like a terminal: an escape sequence or a lone carriage return is shown,
+/// because it is part of the content.
 pub fn line(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) {
         let pictured: String = text
@@ -22,7 +21,8 @@ fn is_control(one: char) -> bool {
     one.is_control() && one != '\t'
 }
 
-/// The Unicode picture of a control character; those of the second set have none and share one.
+/// Returns the Unicode symbol of a control character. C1 controls have no symbols and become
+/// `U+FFFD`.
 fn picture(one: char) -> char {
     match u32::from(one) {
         code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
@@ -31,7 +31,7 @@ fn picture(one: char) -> char {
     }
 }
 
-/// The longest part of a text that has at most this many bytes and ends between characters.
+/// Returns the longest prefix of at most `bytes` bytes that ends between characters.
 pub(crate) fn prefix(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes))
         .unwrap_or_default()

@@ -1,13 +1,13 @@
-//! The large tables of a grammar that is linked into the build script.
+//! Reads the large tables of a grammar that is linked into the build script.
 //!
-//! This is the only `unsafe` of the script. The structure is the one that every `parser.c` of the
-//! versions 14 and 15 returns (`struct TSLanguage` in its `tree_sitter/parser.h`; what follows in
-//! version 15 is not read); the lengths of the tables follow from its counts, or from where the
-//! tables point to.
+//! This is the only `unsafe` of the script. The structure is the one that every `parser.c` of
+//! versions 14 and 15 returns (`struct TSLanguage` in its `tree_sitter/parser.h`; the additional
+//! fields of version 15 are not read). The lengths of the tables follow from the counts in the
+//! structure, or from the indexes in other tables.
 
 use tree_sitter_language::LanguageFn;
 
-/// A table: its name in `parser.c`, how many elements it has, and its bytes.
+/// A table: its name in `parser.c`, its number of elements, and its bytes.
 pub(crate) struct GrammarTable {
     pub(crate) name: &'static str,
     pub(crate) length: usize,
@@ -38,10 +38,10 @@ struct LinkedGrammar {
     primary_states: *const u16,
 }
 
-/// The tables of a grammar, in the order in which they are packed.
+/// Reads the tables of a grammar, in the order in which they are packed.
 pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
-    // SAFETY: the function comes from a grammar crate and returns a constant structure, whose
-    // beginning is the one above.
+    // SAFETY: the function comes from a grammar crate and returns a constant structure that begins
+    // with the fields above.
     let grammar = unsafe { &*language.into_raw()().cast::<LinkedGrammar>() };
     assert!(
         [14, 15].contains(&grammar.version),
@@ -55,7 +55,7 @@ pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
         grammar.large_states,
     ]
     .map(|count| count as usize);
-    // SAFETY: the lengths are those that `parser.c` declares these tables with.
+    // SAFETY: these are the lengths with which `parser.c` declares the tables.
     let (large, small_map, lex_modes, primary_states) = unsafe {
         let of_mode = if grammar.version == 14 { 2 } else { 3 };
         (
@@ -65,7 +65,7 @@ pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
             std::slice::from_raw_parts(grammar.primary_states, states),
         )
     };
-    // For a terminal symbol a table holds where its actions are, for others a state.
+    // For a terminal symbol, a table contains the index of its actions; for other symbols, a state.
     let mut used: Vec<u16> = large
         .chunks(symbols)
         .flat_map(|row| &row[..tokens])
@@ -76,8 +76,8 @@ pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
         small = small.max(end_of_small_state(grammar, *begin as usize, &mut used));
     }
     let last = usize::from(used.into_iter().max().unwrap_or_default());
-    // SAFETY: the last entry that is pointed to is followed by as many actions as its first byte
-    // says.
+    // SAFETY: the first byte of the last entry that is referred to is the number of actions after
+    // it.
     let (small, actions) = unsafe {
         let actions = last + 1 + usize::from((*grammar.actions.add(last))[0]);
         (
@@ -111,10 +111,10 @@ fn table<T, const N: usize>(
     }
 }
 
-/// Where the entry of a state ends in the small table: a count of groups, each of a value, a count
-/// of symbols and these. Keeps the values that point to actions.
+/// Returns the end of a state's entry in the small table: a number of groups, each with a value, a
+/// number of symbols, and these symbols. Adds the values that refer to actions to `used`.
 fn end_of_small_state(grammar: &LinkedGrammar, begin: usize, used: &mut Vec<u16>) -> usize {
-    // SAFETY: the map points to entries of this form, and only what belongs to them is read.
+    // SAFETY: the map refers to entries of this form, and only indexes within an entry are read.
     let at = |index: usize| unsafe { *grammar.small.add(index) };
     let mut next = begin + 1;
     for _ in 0..at(begin) {

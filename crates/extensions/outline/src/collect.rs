@@ -1,11 +1,11 @@
-//! From a source text to its definitions.
+//! Finds the definitions in a source text.
 //!
-//! A query of a language captures a whole definition under the word of its kind, and its name as
-//! `@name`. Two more captures make names that say more: `@of` (the trait an `impl` is of) and
-//! `@receiver` (the type a method outside of it belongs to). So does `(#set! prefix "…")`. Where
-//! several patterns fit one name, the pattern that stands first in the query decides.
+//! The query of a language captures a whole definition under the word for its kind, and its name as
+//! `@name`. Two more captures extend the name: `@of` (the trait of an `impl`) and `@receiver` (the
+//! type of a method that is defined outside of it). `(#set! prefix "…")` extends it, too. If
+//! several patterns match one name, the first pattern in the query wins.
 //!
-//! Invariant: the work is bounded by the limits whatever the text is, and so is what comes out.
+//! Invariant: the limits bound the work and the result, whatever the text is.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,20 +21,20 @@ use tree_sitter::{
 use crate::languages::CompiledGrammar;
 use crate::{DefinitionKind, SourceLanguage};
 
-/// The longest name that is kept, in characters.
+/// The maximum length of a name that is kept.
 const MAX_NAME: usize = 200;
 
-/// Matches that may be under way at a time. More are only needed by text made to need them.
+/// The maximum number of query matches in progress. Only a hostile text needs more.
 const MAX_OPEN_MATCHES: u32 = 65_536;
 
-/// How much work a text may cost and how much may come of it.
+/// The limits on the work for a text and on the result.
 #[derive(Clone, Copy, Debug)]
 pub struct OutlineLimits {
-    /// The longest text, in bytes.
+    /// The maximum length of a text.
     pub bytes: usize,
-    /// The longest time, for parsing and searching together.
+    /// The maximum time for parsing and searching together.
     pub time: Duration,
-    /// The most definitions.
+    /// The maximum number of definitions.
     pub definitions: usize,
 }
 
@@ -48,67 +48,63 @@ impl Default for OutlineLimits {
     }
 }
 
-/// One definition.
+/// A definition in a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// What it is.
     pub kind: DefinitionKind,
-    /// Its name, on one line.
+    /// The name, on one line.
     pub name: String,
-    /// Its first line, from 1.
+    /// The first line, from 1.
     pub start_line: usize,
-    /// Its last line, included.
+    /// The last line, included.
     pub end_line: usize,
-    /// In how many other definitions it lies.
+    /// The number of definitions that contain this one.
     pub depth: usize,
 }
 
 /// The definitions of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// In order of their beginnings.
+    /// The definitions, in the order in which they begin.
     pub definitions: Vec<Definition>,
-    /// Whether parts of the text are no valid code of the language, so that definitions may be
-    /// missing.
+    /// True if parts of the text are invalid code, so that definitions may be missing.
     pub damaged: bool,
-    /// How many definitions there were beyond the limit.
+    /// The number of definitions beyond the limit.
     pub left_out: usize,
 }
 
-/// Why a text has no outline.
+/// The reason why a text has no outline.
 #[derive(Debug, thiserror::Error)]
 pub enum OutlineError {
-    /// It is too long.
+    /// The text is too long.
     #[error("the source has {size} bytes; at most {limit} are parsed")]
     TooLarge {
-        /// Its length.
+        /// The length of the text.
         size: usize,
-        /// The longest that is parsed.
+        /// The maximum length.
         limit: usize,
     },
-    /// It holds zero bytes, which grammars take for its end over and over.
+    /// The text contains zero bytes, at which grammars repeatedly assume the end of the text.
     #[error("the source holds zero bytes: it is no text")]
     NotText,
-    /// Parsing took too long.
     #[error("parsing was given up after {} ms", .limit.as_millis())]
     TimedOut {
-        /// The time it was given.
+        /// The time limit.
         limit: Duration,
     },
-    /// Whoever asked wants no answer any more.
+    /// The caller canceled the work.
     #[error("parsing was cancelled")]
     Stopped,
-    /// The grammar of the language does not work. The tests would have to be wrong too.
+    /// The grammar of the language is broken. The tests should detect this.
     #[error("the grammar for {language} is broken: {reason}")]
     Grammar {
-        /// The language.
         language: &'static str,
-        /// What is wrong with it.
         reason: String,
     },
 }
 
-/// Finds the definitions in a text. `stop` is asked now and then whether to give up.
+/// Finds the definitions in a text. `stop` is called repeatedly, and cancels the work by returning
+/// true.
 pub fn outline(
     language: SourceLanguage,
     source: &str,
@@ -142,7 +138,7 @@ pub fn outline(
     ))
 }
 
-/// Says when it is time to give up, and why.
+/// Checks the time limit and cancellation.
 struct OutlineWatch<'a> {
     started: Instant,
     limit: Duration,
@@ -173,7 +169,8 @@ fn parse(
     watch: &OutlineWatch<'_>,
 ) -> Result<Tree, OutlineError> {
     let mut parser = Parser::new();
-    // Can't fail: the query was compiled for this very grammar. If it did, there would be no tree.
+    // This cannot fail, because the query was compiled for this grammar. If it did, there would be
+    // no tree.
     let _ = parser.set_language(&ready.language);
     let mut read = |offset: usize, _| source.as_bytes().get(offset..).unwrap_or_default();
     let mut progress = |_: &_| watch.over();
@@ -183,7 +180,7 @@ fn parse(
         .ok_or_else(|| watch.reason())
 }
 
-/// A definition before it is known what lies in what.
+/// A definition whose nesting is not yet known.
 struct DefinitionSpan {
     kind: DefinitionKind,
     name: String,
@@ -236,7 +233,7 @@ fn search(
     }
 }
 
-/// The definition a match stands for.
+/// Returns the definition of a query match, or `None` if the match has no name or kind.
 fn definition(
     ready: &CompiledGrammar,
     found: &QueryMatch<'_, '_>,
@@ -296,7 +293,7 @@ fn definition(
     })
 }
 
-/// What a pattern puts before the names it finds.
+/// Returns the prefix that a pattern sets for its names.
 fn prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
     let settings = ready.query.property_settings(found.pattern_index);
     settings
@@ -306,7 +303,7 @@ fn prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str
         .unwrap_or_default()
 }
 
-/// A name on one line, cut if it is very long.
+/// Returns the text of a node on one line, cut if it is too long.
 fn text(node: Node<'_>, source: &str) -> String {
     let words: Vec<&str> = source
         .get(node.byte_range())
@@ -320,16 +317,16 @@ fn text(node: Node<'_>, source: &str) -> String {
     }
 }
 
-/// Sorts the definitions and finds out what lies in what.
+/// Sorts the definitions and computes their nesting.
 fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outline {
-    // The outer one first where two begin at one place.
+    // Of two definitions that begin at one place, the outer one comes first.
     found.sort_by_key(|one| (one.start, Reverse(one.end), one.name_at));
     let left_out = found.len().saturating_sub(limit);
     found.truncate(limit);
     let mut open: Vec<(DefinitionKind, usize, usize)> = Vec::new();
     let mut definitions = Vec::with_capacity(found.len());
     for one in found {
-        // Two names of one statement, such as `a, b = 1, 2`, lie side by side.
+        // Two names of one statement, such as `a, b = 1, 2`, are siblings.
         let holds =
             |start, end| end >= one.end && end > one.start && (start, end) != (one.start, one.end);
         while open
@@ -349,7 +346,7 @@ fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outli
             end_line,
             depth,
         });
-        // `typedef struct a { … } b;` names a type and a structure side by side.
+        // `typedef struct a { … } b;` defines a type and a structure as siblings.
         if kind != DefinitionKind::Type {
             open.push((kind, one.start, one.end));
         }

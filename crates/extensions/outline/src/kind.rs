@@ -1,24 +1,24 @@
-//! What a definition is, in words any programmer knows.
+//! Kinds of definitions.
 
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
-        /// What a definition is.
+        /// The kind of a definition.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DefinitionKind {
             $($(#[$doc])* $kind,)*
         }
 
         impl DefinitionKind {
-            /// The word for it, which is also the name of its captures in the queries.
+            /// Returns the word for the kind, which is also its capture name in the queries.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$kind => $word,)*
                 }
             }
 
-            /// The kind with this word.
+            /// Returns the kind with this word.
             pub(crate) fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$kind),)*
@@ -30,17 +30,12 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A module of code.
     Module = "module",
     /// A namespace or a package.
     Namespace = "namespace",
-    /// A class.
     Class = "class",
-    /// A structure.
     Struct = "struct",
-    /// A union.
     Union = "union",
-    /// An enumeration.
     Enum = "enum",
     /// A record: a class that is mostly its fields.
     Record = "record",
@@ -48,28 +43,26 @@ kinds! {
     Interface = "interface",
     /// A trait, or a concept of C++.
     Trait = "trait",
-    /// The methods of a type, apart from it.
+    /// The methods of a type, defined apart from it.
     Impl = "impl",
-    /// Another name for a type.
+    /// An alias of a type.
     Type = "type",
-    /// A function.
     Function = "function",
     /// A function that belongs to a type.
     Method = "method",
-    /// A function whose body is elsewhere.
+    /// A function declared without a body.
     Prototype = "prototype",
     /// A property or event of a type that runs code.
     Property = "property",
-    /// A value that does not change.
+    /// A value that cannot be reassigned.
     Constant = "constant",
-    /// A value of the whole module.
+    /// A variable at module level.
     Variable = "variable",
-    /// A macro.
     Macro = "macro",
 }
 
 impl DefinitionKind {
-    /// Whether functions in it are methods.
+    /// True if functions in a definition of this kind are methods.
     pub(crate) fn has_methods(self) -> bool {
         match self {
             Self::Class
@@ -93,7 +86,7 @@ impl DefinitionKind {
         }
     }
 
-    /// What a definition of this kind is directly inside another.
+    /// Returns the kind of a definition that lies directly in `outer`.
     pub(crate) fn inside(self, outer: Option<Self>) -> Self {
         match self {
             Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => {

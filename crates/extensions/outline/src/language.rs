@@ -1,4 +1,4 @@
-//! Which language a file is written in.
+//! Detects the language of a source file.
 
 use std::path::Path;
 
@@ -10,45 +10,34 @@ use crate::packed;
 /// A language whose definitions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, VariantNames)]
 pub enum SourceLanguage {
-    /// Bash, and other shells as far as they are like it.
+    /// Bash, and other shells as far as their syntax agrees.
     Bash,
-    /// C.
     C,
-    /// C++.
     #[strum(serialize = "C++")]
     Cpp,
-    /// C#.
     #[strum(serialize = "C#")]
     CSharp,
-    /// Go.
     Go,
-    /// Java.
     Java,
     /// JavaScript, with JSX.
     JavaScript,
-    /// PHP.
     #[strum(serialize = "PHP")]
     Php,
-    /// Python.
     Python,
-    /// Ruby.
     Ruby,
-    /// Rust.
     Rust,
     /// TypeScript with JSX.
     #[strum(serialize = "TSX")]
     Tsx,
-    /// TypeScript.
     TypeScript,
 }
 
 impl SourceLanguage {
-    /// Every language.
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
     pub(crate) const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
-    /// The language of a file, by its name; where names do not tell, by its text.
+    /// Detects the language of a file by its name, or by its text if the name is ambiguous.
     pub fn of(path: &Path, source: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension {
@@ -65,7 +54,7 @@ impl SourceLanguage {
         }
     }
 
-    /// Whether a file of this name may be in one of the languages: it is worth opening.
+    /// True if a file with this name may be in one of the languages, so that it is worth opening.
     pub fn may_be(path: &Path) -> bool {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("h") | None => true,
@@ -93,7 +82,7 @@ impl SourceLanguage {
         })
     }
 
-    /// Its name for people.
+    /// Returns the name of the language for people.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -117,7 +106,7 @@ impl SourceLanguage {
     }
 }
 
-/// Whether a header says something that C has no word for.
+/// True if a header file contains a keyword that C lacks.
 fn looks_like_cpp(source: &str) -> bool {
     const WORDS: [&str; 8] = [
         "class ",
@@ -134,7 +123,7 @@ fn looks_like_cpp(source: &str) -> bool {
         .any(|line| WORDS.iter().any(|word| line.trim_start().starts_with(word)))
 }
 
-/// The language of a script, by its `#!` line.
+/// Returns the language of a script by its `#!` line.
 fn of_interpreter(line: &str) -> Option<SourceLanguage> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?.rsplit('/').next()?;

@@ -1,8 +1,8 @@
-//! A language: its grammar, and its query in a file of its own.
+//! Grammars and their queries, each query in its own file.
 //!
-//! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`,
-//! `NAME.scm` here, its variant, names and extensions in `SourceLanguage`, and a folder with a real
-//! source and the list of its definitions in `tests/fixtures/`.
+//! To add a language: add its grammar crate to the manifest, its line to `build.rs` and
+//! `packed.rs`, `NAME.scm` to `languages/`, its variant, names and extensions to `SourceLanguage`,
+//! and a folder with a real source file and the list of its definitions to `tests/fixtures/`.
 
 use std::sync::OnceLock;
 
@@ -10,15 +10,15 @@ use tree_sitter::{Language, Query};
 
 use crate::packed::PackedGrammar;
 
-/// A grammar and the query for its definitions. When it is first used, its tables are unpacked and
-/// the query is compiled.
+/// A grammar and the query for its definitions. The first use unpacks the tables and compiles the
+/// query.
 pub(crate) struct Grammar {
     language: PackedGrammar,
     query: &'static str,
     ready: OnceLock<Result<CompiledGrammar, String>>,
 }
 
-/// A grammar with its query compiled.
+/// A grammar with its compiled query.
 pub(crate) struct CompiledGrammar {
     pub(crate) language: Language,
     pub(crate) query: Query,
@@ -33,7 +33,7 @@ impl Grammar {
         }
     }
 
-    /// The grammar with its compiled query, or what is wrong with it.
+    /// Returns the grammar with its compiled query, compiled on the first call.
     pub(crate) fn ready(&self) -> Result<&CompiledGrammar, &str> {
         let compile = || {
             let language = self.language.unpack()?;
@@ -60,7 +60,7 @@ mod tests {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
     }
 
-    /// The first bytes of the real file in this language.
+    /// Returns the first bytes of the fixture file of this language.
     fn source(language: SourceLanguage, length: usize) -> String {
         let folder = language
             .name()
@@ -78,9 +78,9 @@ mod tests {
             .to_owned()
     }
 
-    /// `tests/fixtures/trees` was written with the grammar crates linked as they are: language,
-    /// bytes of its file that are parsed (all, and two thirds, which ends within something),
-    /// nodes, and the FNV-1a digest of the tree as text.
+    /// `tests/fixtures/trees` was written with the unmodified grammar crates. Each line holds the
+    /// language, the number of bytes that are parsed (the whole file, or two thirds of it, which
+    /// ends within a definition), the number of nodes, and the FNV-1a digest of the tree as text.
     #[test]
     fn unpacked_grammars_make_the_trees_of_the_grammar_crates() {
         let expected = fs::read_to_string(fixtures().join("trees")).unwrap();
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// All grammars together take less room than the tables of one of them took.
+    /// All packed grammars together are smaller than the tables of one unpacked grammar.
     #[test]
     fn packed_tables_are_small() {
         let size =

@@ -1,18 +1,19 @@
-//! Names, kinds and lines of the definitions in a source file.
+//! Finds the names, kinds and lines of the definitions in a source file.
 //!
-//! A source text goes in, a flat list of definitions in order of their lines comes out, each with
-//! how deep it lies in others. The tree-sitter grammars live here and nowhere else, so that nothing
-//! else is compiled again with them. [`tool`] is what a program registers:
-//! `list_code_definition_names`. It reads files only through the scope of its call.
+//! The result is a flat list of definitions in the order of their lines, each with its nesting
+//! depth. The tree-sitter grammars must stay in this crate, so that nothing else is recompiled with
+//! them. [`define_tool`] returns the tool `list_code_definition_names`, which a program registers.
+//! This crate must not access files except through the scope of the tool's call.
 //!
-//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`SourceLanguage`]
-//! (for which files), and one of the queries in `languages/`, such as `rust.scm`.
+//! Start with [`outline_source`] (the main function), [`Definition`] (its result),
+//! [`SourceLanguage`] (the supported files), and one of the queries in `languages/`, such as
+//! `rust.scm`.
 //!
 //! ```
-//! use haft_outline::{DefinitionKind, OutlineLimits, SourceLanguage, outline};
+//! use haft_outline::{DefinitionKind, OutlineLimits, SourceLanguage, outline_source};
 //!
 //! let source = "struct Cup;\n\nimpl Cup {\n    fn fill(&mut self) {}\n}\n";
-//! let found = outline(SourceLanguage::Rust, source, OutlineLimits::default(), &|| false)?;
+//! let found = outline_source(SourceLanguage::Rust, source, OutlineLimits::default(), &|| false)?;
 //! let fill = &found.definitions[2];
 //! assert_eq!((fill.kind, fill.name.as_str(), fill.start_line, fill.depth), (DefinitionKind::Method, "fill", 4, 1));
 //! # Ok::<(), haft_outline::OutlineError>(())

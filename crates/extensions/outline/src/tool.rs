@@ -1,4 +1,4 @@
-//! `list_code_definition_names`: what is defined where, in a file or in the files of a folder.
+//! `list_code_definition_names`: lists the definitions in a file or in the files of a folder.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ struct ListCodeDefinitionNamesParameters {
     path: String,
 }
 
-/// The tool `list_code_definition_names`.
+/// Defines the tool `list_code_definition_names`.
 pub fn tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -91,10 +91,10 @@ fn no_outline(name: &str, error: &OutlineError) -> ToolFailure {
     )
 }
 
-/// What became of a file.
+/// The result of parsing one file.
 enum Parsed {
     Source(Outline),
-    /// It is in no language that is understood, or no text at all.
+    /// The file is in no supported language, or not text.
     Foreign,
     Failed(OutlineError),
     Unreadable(ToolFailure),
@@ -125,7 +125,7 @@ fn parse(scope: &FileScope, path: &Path, name: &str) -> Parsed {
     }
 }
 
-/// The lines that fit, and the count of all.
+/// The lines that fit, and the number of all files and definitions.
 struct DefinitionListing {
     limits: OutputLimits,
     lines: Vec<String>,
@@ -150,7 +150,7 @@ impl DefinitionListing {
     fn add(&mut self, name: &str, parsed: Parsed) {
         match parsed {
             Parsed::Foreign => {}
-            // In a folder a file that failed must not hide the others.
+            // A failure in one file of a folder must not hide the others.
             Parsed::Failed(error) => self.add_remark(name, &format!("Not parsed: {error}.")),
             Parsed::Unreadable(error) => self.add_remark(name, &format!("Not read: {error}.")),
             Parsed::Source(outline) => self.add_outline(name, &outline),

@@ -1,8 +1,8 @@
-//! What keys of known issuers look like: a beginning nobody else uses, then so many characters of
-//! one alphabet.
+//! Shapes of the keys of known issuers: a distinctive beginning, then a minimum number of
+//! characters of one alphabet.
 //!
-//! A shape too wide would blind the model to ordinary code, so a beginning that is also a word asks
-//! for more characters and a digit among them.
+//! A shape that is too wide would mask ordinary code, so a beginning that is also a word requires
+//! more characters and a digit among them.
 
 use std::sync::LazyLock;
 
@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 pub(super) enum KeyAlphabet {
     /// `A-Z a-z 0-9`
     Alphanumeric,
-    /// The same with `_` and `-`.
+    /// `A-Z a-z 0-9 _ -`
     Url,
-    /// The same with `.` too.
+    /// `A-Z a-z 0-9 _ - .`
     Dotted,
-    /// `A-Z a-z 0-9 + / =` and the characters of the URL form.
+    /// `A-Z a-z 0-9 + / =`, and `_ -` of the URL form.
     Base64,
     /// `A-Z 0-9`
     Upper,
@@ -38,19 +38,18 @@ impl KeyAlphabet {
     }
 }
 
-/// A kind of key.
+/// The shape of one kind of key.
 pub(super) struct Shape {
-    /// What it is called where it stood.
+    /// The name of the kind, shown in the label that replaces a key.
     pub(super) name: &'static str,
-    /// How it begins.
     pub(super) start: &'static str,
-    /// What follows.
+    /// The alphabet of the characters after the beginning.
     pub(super) alphabet: KeyAlphabet,
-    /// How much at least.
+    /// The minimum number of characters after the beginning.
     pub(super) min: usize,
 }
 
-/// All of them, from `shapes.txt`; a test holds that no line is left out.
+/// All shapes of `shapes.txt`. A test checks that every line parses.
 pub(super) static SHAPES: LazyLock<Vec<Shape>> =
     LazyLock::new(|| lines().filter_map(shape).collect());
 

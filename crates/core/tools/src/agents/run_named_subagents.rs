@@ -1,6 +1,6 @@
-//! `run_named_subagents`: work for other agents, and their answers.
+//! `run_named_subagents`: assigns tasks to other agents and returns their answers.
 //!
-//! Registered only where there are agents, and never for a sub-agent.
+//! Registered only if agents are configured, and never for a sub-agent.
 
 mod plan;
 mod report;
@@ -16,7 +16,6 @@ use crate::prelude::*;
 use plan::PlanText;
 pub use report::{ended_text, started_in_background};
 
-/// The name of the tool.
 pub const RUN_SUBAGENTS: &str = "run_named_subagents";
 
 static MANUAL: Manual = Manual::of(Group::Others);
@@ -29,9 +28,11 @@ struct RunNamedSubagentsParameters {
     subagents: PlanText,
 }
 
-/// The tool that gives work to these agents. Starting them changes nothing, and each of their own
-/// calls is permitted for itself; but since it may do whatever they may do, it is noted before it
-/// begins, and it never begins twice.
+/// Defines the tool that assigns tasks to `agents`.
+///
+/// Starting agents changes no file, and each call of a sub-agent asks for its own permission. But
+/// sub-agents may write, so the call has [`Access::Write`]: it is recorded before it begins and
+/// never repeated.
 pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
     ToolDefinition::new(
         RUN_SUBAGENTS,
@@ -43,8 +44,7 @@ pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
     .runs(move |context, parameters| Box::pin(run(Arc::clone(&agents), context, parameters)))
 }
 
-/// The work a call of the tool gives out, for those who have to know after the call was
-/// interrupted.
+/// Parses the tasks that a call of the tool assigns, for use after the call was interrupted.
 pub fn assignments_of(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
     let RunNamedSubagentsParameters { subagents } = serde_json::from_str(arguments).ok()?;
     subagents.read().ok()

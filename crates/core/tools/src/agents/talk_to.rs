@@ -1,6 +1,6 @@
-//! `talk_to`: a message to another running agent.
+//! `talk_to`: sends a message to another running agent.
 //!
-//! Registered only where there is somebody to talk to.
+//! Registered only if another agent can receive messages.
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ struct TalkToParameters {
     message: String,
 }
 
-/// The tool that gives messages to this post.
+/// Defines the tool that sends messages through `post`.
 pub fn tool(post: Arc<dyn Post>) -> impl Tool {
     ToolDefinition::new(
         NAME,

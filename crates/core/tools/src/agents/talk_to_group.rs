@@ -1,6 +1,6 @@
-//! `talk_to_group`: a message to every running agent of a group.
+//! `talk_to_group`: sends a message to every running agent of a group.
 //!
-//! Registered only where a group has somebody else in it.
+//! Registered only if a group has another member.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ struct TalkToGroupParameters {
     message: String,
 }
 
-/// The tool that gives messages to this post.
+/// Defines the tool that sends messages through `post`.
 pub fn tool(post: Arc<dyn Post>) -> impl Tool {
     ToolDefinition::new(
         NAME,

@@ -1,5 +1,5 @@
-//! `ask_followup_question`: hands a question to the user; the engine puts the answer in place of
-//! the result.
+//! `ask_followup_question`: asks the user a question. The engine replaces the result with the
+//! answer.
 
 use std::future::ready;
 

@@ -1,4 +1,4 @@
-//! `attempt_completion`: the model's word that the task is done.
+//! `attempt_completion`: reports that the task is done.
 
 use std::future::ready;
 

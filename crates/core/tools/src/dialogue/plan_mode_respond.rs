@@ -1,5 +1,5 @@
-//! `plan_mode_respond`: puts a plan before the user; the engine puts their word in place of the
-//! result.
+//! `plan_mode_respond`: presents a plan to the user. The engine replaces the result with the user's
+//! response.
 
 use std::future::ready;
 
@@ -21,7 +21,8 @@ struct PlanModeRespondParameters {
     options: Option<Vec<String>>,
 }
 
-/// The tool. It belongs to plan mode, so it is not among those that are always there.
+/// Defines the tool. It belongs to plan mode, so [`builtin_tools`](crate::builtin_tools) does not
+/// contain it.
 pub fn tool() -> impl Tool {
     ToolDefinition::new(
         NAME,

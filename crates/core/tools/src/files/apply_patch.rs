@@ -1,6 +1,6 @@
-//! `apply_patch`: files added, changed, moved and deleted by one patch, all or none.
+//! `apply_patch`: adds, changes, moves and deletes files by one patch, all or none.
 //!
-//! The files need not have been read before: lines that fit prove that their content is known.
+//! The files need not have been read before: matching lines prove that their content is known.
 
 use std::path::{Path, PathBuf};
 
@@ -17,44 +17,41 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 use crate::{paths, visible};
 
-/// A patch that was read.
+/// A parsed patch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParsedPatch {
-    /// One for each file it names.
+    /// The sections, one for each file header of the patch.
     pub sections: Vec<PatchSection>,
-    /// Whether blanks before markers were passed over.
+    /// True if blanks before markers were ignored.
     pub padded: bool,
 }
 
-/// What a patch says about one file.
+/// The changes of a patch to one file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PatchSection {
-    /// The file.
+    /// The path as written in the patch.
     pub path: String,
-    /// What becomes of it.
     pub action: PatchAction,
 }
 
-/// What becomes of a file of a patch.
+/// The action of a patch on one file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PatchAction {
-    /// It is new, with this text.
+    /// Creates the file with this text.
     Add {
-        /// The whole text.
         text: String,
     },
-    /// It goes.
+    /// Deletes the file.
     Delete,
-    /// It changes, or moves, or both.
+    /// Changes the file, moves it, or both.
     Update {
-        /// Where it moves to.
+        /// The new path, if the file moves.
         move_to: Option<String>,
-        /// The changes.
         chunks: Vec<EditBlock>,
     },
 }
 
-/// Reads a patch, or says for the model why it is none.
+/// Parses a patch. The error message is for the model.
 pub type PatchParser = fn(&str) -> Result<ParsedPatch, String>;
 
 const NAME: &str = "apply_patch";
@@ -77,7 +74,7 @@ struct ApplyPatchParameters {
     patch: String,
 }
 
-/// The tool `apply_patch` for patches that are read so.
+/// Defines the tool `apply_patch` for the patch format of `parse`.
 pub fn tool(parse: PatchParser) -> impl Tool {
     let read = move |parameters: &ApplyPatchParameters| {
         parse(&parameters.patch).map_err(|message| ToolFailure::new("invalid_patch", message))
@@ -97,7 +94,7 @@ pub fn tool(parse: PatchParser) -> impl Tool {
 
 fn intent(arguments: &Value, parse: PatchParser) -> Intent {
     let patch = arguments.get("patch").and_then(Value::as_str).map(parse);
-    // What is no patch changes nothing, and the call says what is wrong with it.
+    // An invalid patch changes nothing; the call itself reports the error.
     let Some(Ok(patch)) = patch else {
         return Intent::Nothing;
     };
@@ -116,7 +113,7 @@ fn intent(arguments: &Value, parse: PatchParser) -> Intent {
     Intent::Files(files.map(FileUse::Write).collect())
 }
 
-/// A section that does not fit. Nothing is changed then; chunks count from 1 within their section.
+/// An error in a section. No file is changed then. Chunks count from 1 within their section.
 #[derive(Debug, thiserror::Error)]
 enum ApplyError {
     #[error(
@@ -199,7 +196,7 @@ fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraf
     Ok(drafts)
 }
 
-/// Sections that update the same file become one.
+/// Joins sections that update one file.
 fn joined(
     scope: &FileScope,
     sections: Vec<PatchSection>,
@@ -233,7 +230,7 @@ fn joined(
     Ok(joined.into_iter().map(|(_, section)| section).collect())
 }
 
-/// The files a draft changes.
+/// Returns the paths that a draft changes.
 fn paths_of(draft: &FileDraft) -> Vec<&Path> {
     match draft {
         FileDraft::Add { place, .. } => vec![&place.path],
@@ -293,7 +290,7 @@ fn draft(
     })
 }
 
-/// The place a file is moved to.
+/// Checks that the target of a move is free.
 fn free(scope: &FileScope, to: &str) -> Result<Free, ToolFailure> {
     Free::find(scope, to, "Choose another name, or delete it first.")
 }

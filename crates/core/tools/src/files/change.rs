@@ -1,16 +1,16 @@
-//! Changing files: any number of them, all or none.
+//! Changes any number of files, all or none.
 //!
-//! Every tool that writes goes through [`apply`]. Invariants:
+//! Every tool that writes goes through [`apply_changes`]. Invariants:
 //!
 //! - At every moment a path holds either the whole old content or the whole new one, and a failure
 //!   leaves all files as they were: no temporary file, no empty folder.
 //! - No link is followed after a path was resolved ([`folder`]).
-//! - A file that someone else changed since it was read is never overwritten: what a step takes out
-//!   of its place is compared with what was read, and put back if it differs ([`place`]).
-//! - A process that dies in the middle leaves a journal ([`journal`]), and the next start takes
-//!   back what was done ([`recover`]).
-//! - Mode, owner and extended attributes are those of the old file ([`keep`]). A file with several
-//!   hard links becomes one of its own; that is said.
+//! - A file that another process changed since it was read is never overwritten: the content that a
+//!   step replaces is compared with what was read, and put back if it differs ([`place`]).
+//! - A process that dies in the middle leaves a journal ([`journal`]), and the next start rolls the
+//!   change back ([`recover`]).
+//! - Mode, owner and extended attributes are those of the old file ([`file_attributes`]). A file
+//!   with several hard links becomes a separate file, and the result reports that.
 
 mod commit;
 mod folder;
@@ -39,28 +39,27 @@ pub use folder::OpenFolder;
 pub(crate) use folder::reach;
 pub use recover::{Recovery, RecoveryOutcome, recover};
 
-/// What is done to one file.
+/// A change to one file.
 pub(crate) struct PlannedChange<'a> {
-    /// Its resolved path.
     pub(crate) path: &'a Path,
-    /// The path as the model may write it.
     pub(crate) name: &'a str,
     pub(crate) step: ChangeAction<'a>,
 }
 
-/// What becomes of a file.
+/// The action on a file.
 pub(crate) enum ChangeAction<'a> {
-    /// It is made; there must be none. Missing folders are made too.
+    /// Creates a file, which must not exist, and its missing folders.
     Create { bytes: &'a [u8] },
-    /// As before, with mode, owner and attributes of another one: the second half of a move.
+    /// Creates a file with the mode, owner and attributes of another one: the second half of a
+    /// move.
     CreateLike { bytes: &'a [u8], like: &'a Loaded },
-    /// It gets new content, if it is still what was read.
+    /// Replaces the content, if the file still is as it was read.
     Replace { old: &'a Loaded, bytes: &'a [u8] },
-    /// It is removed, if it is still what was read.
+    /// Removes the file, if it still is as it was read.
     Delete { old: &'a Loaded },
 }
 
-/// Files that could not be changed. They are as they were, unless the message says otherwise.
+/// A failed change. The files are as they were, unless the message says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
     #[error("cannot {doing} `{name}`: {source}; nothing was changed")]
@@ -130,7 +129,8 @@ impl ChangeError {
     }
 }
 
-/// Files that had to be left as someone else left them, as part of a sentence.
+/// Formats the files that were not rolled back because another process had changed them, as part of
+/// a sentence.
 fn list(left: &[Left]) -> String {
     let mut text = String::new();
     for one in left {
@@ -149,16 +149,17 @@ fn list(left: &[Left]) -> String {
     text
 }
 
-/// What a change did.
+/// The result of a change.
 pub(crate) struct ChangeOutcome {
-    /// How each file looks now, in the order of the changes; `None` for one that is gone.
+    /// The new state of each file, in the order of the changes; `None` for a deleted one.
     pub(crate) states: Vec<Option<FileState>>,
-    /// What is not as one might expect, as sentences, for each file.
+    /// Unexpected effects on each file, as sentences.
     pub(crate) notes: Vec<Vec<String>>,
 }
 
 impl ChangeOutcome {
-    /// What a result carries so that the ledger can be rebuilt from it.
+    /// Returns the file states that a result carries so that the read ledger can be rebuilt from
+    /// it.
     pub(crate) fn context(&self, changes: &[PlannedChange<'_>]) -> Value {
         let files: Vec<Value> = changes
             .iter()
@@ -172,7 +173,7 @@ impl ChangeOutcome {
         }
     }
 
-    /// The result of a call that made these changes, with what there is to note.
+    /// Returns the result of a call that made these changes, including the notes.
     pub(crate) fn envelope(
         &self,
         mut text: String,
@@ -189,20 +190,20 @@ impl ChangeOutcome {
         }
     }
 
-    /// All sentences, one a line.
+    /// Joins all notes, one per line.
     pub(crate) fn note(&self) -> Option<String> {
         let sentences = self.notes.concat();
         (!sentences.is_empty()).then(|| sentences.join("\n"))
     }
 }
 
-/// What is remembered of a file, as results carry it.
+/// Returns a file's state as JSON, as results carry it.
 pub(crate) fn seen(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
 
-/// Carries out a change over any number of files, all or none, each named once: saves what they are
-/// for undo, changes them, and notes what they are now.
+/// Carries out a change of any number of files, all or none: saves their current content for undo,
+/// changes them, and records their new state. `changes` names each file once.
 pub(crate) fn apply(
     scope: &FileScope,
     changes: &[PlannedChange<'_>],
@@ -210,7 +211,7 @@ pub(crate) fn apply(
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
     scope.history.save(&scope.call_id, &paths)?;
     let written = commit::commit(&scope.workspace.journal, changes)?;
-    // The files have changed: whatever happens now, that is what the model must read.
+    // The files have changed: the result must say so, whatever happens now.
     let unrecorded = scope.history.changed(&scope.call_id, &paths).err();
 
     let mut done = ChangeOutcome {
@@ -233,7 +234,7 @@ pub(crate) fn apply(
     Ok(done)
 }
 
-/// What a rename does to a file with several names.
+/// Warns that replacing a file detaches it from its other hard links.
 fn broken_links(change: &PlannedChange<'_>) -> Option<String> {
     let ChangeAction::Replace { old, .. } = &change.step else {
         return None;

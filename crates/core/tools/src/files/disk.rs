@@ -1,4 +1,4 @@
-//! Opening and loading regular files, and what makes one refused.
+//! Opens and loads regular files, and rejects everything else.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::failure::Coded;
 use crate::files::change::reach;
 
-/// The largest file that is held in memory whole: for hashing, decoding and editing.
+/// The maximum size of a file that is loaded completely, for hashing, decoding and editing.
 pub(crate) const MAX_LOADED: u64 = 32 * 1024 * 1024;
 
 /// A file that could not be loaded. `name` is the path as the model may write it.
@@ -62,17 +62,16 @@ impl Coded for DiskError {
     }
 }
 
-/// A whole file in memory, and what must be kept when it is replaced.
+/// A file in memory, and the attributes to keep when it is replaced.
 pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) state: FileState,
     pub(crate) metadata: Metadata,
-    /// The file itself, for what else it has.
+    /// The open file, to copy its extended attributes.
     pub(crate) file: File,
 }
 
-/// Opens a resolved path if it is a regular file. No link is followed: the path was resolved
-/// already.
+/// Opens a resolved path if it is a regular file. Follows no link: the path was resolved already.
 pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
     let fail = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => DiskError::NotFound {
@@ -87,16 +86,16 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskErro
             source,
         },
     };
-    // Looked at before it is opened: opening a device can have effects of its own.
+    // The kind is checked before the file is opened: opening a device can have side effects.
     check_kind(&path.symlink_metadata().map_err(fail)?, name)?;
-    // A pipe put there in between must not block, and no link put there now is followed.
+    // A pipe put there in between must not block, and a link put there now is not followed.
     let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?);
     let metadata = file.metadata().map_err(fail)?;
     check_kind(&metadata, name)?;
     Ok((file, metadata))
 }
 
-/// Opens what a walk said is a regular file, with as few calls as that takes.
+/// Opens a path that a walk reported as a regular file, with as few system calls as possible.
 pub(crate) fn open_walked(path: &Path) -> io::Result<File> {
     let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
     if file.metadata()?.is_file() {
@@ -124,13 +123,12 @@ fn check_kind(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
     }
 }
 
-/// Loads a whole regular file.
 pub(crate) fn load(path: &Path, name: &str) -> Result<Loaded, DiskError> {
     let (file, metadata) = open(path, name)?;
     load_open(file, &metadata, name)
 }
 
-/// Loads a file that [`open`] opened.
+/// Loads a file that [`open_file`] opened.
 pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<Loaded, DiskError> {
     let fail = |source| DiskError::Io {
         doing: "read",
@@ -146,7 +144,7 @@ pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<L
             size: metadata.len(),
         });
     }
-    // Taken after reading, so that the time is never older than the content.
+    // Read after the content, so that the time is never older than the content.
     let metadata = reader.get_ref().metadata().map_err(fail)?;
     Ok(Loaded {
         state: state_of(&bytes, &metadata),
@@ -156,7 +154,7 @@ pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<L
     })
 }
 
-/// What is remembered of a file with this content.
+/// Returns the state of a file with this content, for the read ledger.
 pub(crate) fn state_of(bytes: &[u8], metadata: &Metadata) -> FileState {
     FileState {
         size: bytes.len() as u64,
@@ -165,7 +163,7 @@ pub(crate) fn state_of(bytes: &[u8], metadata: &Metadata) -> FileState {
     }
 }
 
-/// A file's modification time in nanoseconds since 1970.
+/// Returns a file's modification time in nanoseconds since 1970.
 pub(crate) fn mtime_ns(metadata: &Metadata) -> i64 {
     metadata
         .mtime()
@@ -173,7 +171,7 @@ pub(crate) fn mtime_ns(metadata: &Metadata) -> i64 {
         .saturating_add(metadata.mtime_nsec())
 }
 
-/// A modification time for people and models.
+/// Formats a modification time for people and models.
 pub(crate) fn show_mtime(mtime_ns: i64) -> Option<String> {
     Timestamp::from_nanosecond(i128::from(mtime_ns))
         .ok()

@@ -1,8 +1,8 @@
-//! Documents that are no text files, as tools meet them: whoever reads them is behind the port
-//! [`DocumentReader`](haft_tool::DocumentReader), and what is said of them is said here.
+//! Extracts text from documents such as PDF files. The port
+//! [`DocumentReader`](haft_tool::DocumentReader) reads them, and this module words the errors.
 //!
-//! A document that was read counts as not read when it comes to writing: what was shown is not what
-//! is in the file.
+//! A document that was read counts as not read when it is to be written: the text shown is not the
+//! content of the file.
 
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,8 @@ use crate::failure::Coded;
 use crate::files::disk::MAX_LOADED;
 use crate::scope::FileScope;
 
-/// Why a document gave no text. `name` is the path as the model may write it, `kind` says what it
-/// is.
+/// An error of extracting a document's text. `name` is the path as the model may write it, `kind`
+/// the format with its article.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExtractError {
     #[error("`{name}` is {kind} with a password; ask the user for a copy without one")]
@@ -59,24 +59,23 @@ impl Coded for ExtractError {
     }
 }
 
-/// A document, where it is.
+/// The content of a document, with its path and format.
 pub(crate) struct DocumentFile<'a> {
-    /// Its resolved path.
     pub(crate) path: &'a Path,
     /// The path as the model may write it.
     pub(crate) name: &'a str,
-    /// All of it.
+    /// The whole content.
     pub(crate) bytes: &'a [u8],
-    /// What it is.
     pub(crate) format: DocumentFormat,
 }
 
-/// What kind of document a file is; none if it is no document, or nobody here reads documents.
+/// Returns the format of a document, or `None` if the file is not a document or no reader is
+/// registered.
 pub(crate) fn format_of(scope: &FileScope, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
     scope.documents.as_ref()?.format(path, bytes)
 }
 
-/// Checks that a file, known by its name and size alone, is no document too large to be read.
+/// Rejects a file that is too large to load if its name is that of a document.
 pub(crate) fn check_size(
     scope: &FileScope,
     path: &Path,
@@ -89,7 +88,7 @@ pub(crate) fn check_size(
     }
 }
 
-/// A file that is too large to be looked into, by its size.
+/// Returns the error for a document that is too large to load.
 pub(crate) fn too_large(name: &str, size: u64) -> ExtractError {
     ExtractError::TooLargeFile {
         name: name.to_owned(),
@@ -97,8 +96,8 @@ pub(crate) fn too_large(name: &str, size: u64) -> ExtractError {
     }
 }
 
-/// Checks that a file is not one that only a reader of documents could read, where there is none. A
-/// notebook is text, too.
+/// Rejects a file that only a document reader can read, if none is registered. Notebooks are
+/// accepted: they are text, too.
 pub(crate) fn check_reader(
     scope: &FileScope,
     path: &Path,
@@ -129,7 +128,7 @@ pub(crate) fn check_reader(
     })
 }
 
-/// The text of a document. Blocks; to be called from a thread that may, within a runtime.
+/// Returns the text of a document. Blocks; call it from a thread that may block, within a runtime.
 pub(crate) fn extract(
     scope: &FileScope,
     document: &DocumentFile<'_>,

@@ -1,7 +1,7 @@
-//! What the tools that edit text share: finding places in a text, files as a call wants them, and
-//! how a change is shown.
+//! Shared by the tools that edit text: finding places in a text, loading and checking the files of
+//! a call, and reporting a change.
 //!
-//! `blocks`, `strings` and `nearest` are pure; `source` reads files, `drafts` carries out the
+//! `blocks`, `strings` and `nearest` are pure; `source` reads files, and `drafts` carries out the
 //! change.
 
 pub(crate) mod blocks;

@@ -1,6 +1,6 @@
-//! `edit_file`: one exact piece of text of a file replaced by another.
+//! `edit_file`: replaces an exact piece of text in a file.
 //!
-//! The file needs not have been read before: a text that fits proves that its content is known.
+//! The file need not have been read before: matching text proves that its content is known.
 
 use crate::files::edit::drafts::{self, Count, FileDraft};
 use crate::files::edit::nearest::EditTerms;
@@ -13,7 +13,8 @@ use crate::scope::FileScope;
 
 const NAME: &str = "edit_file";
 
-/// What errors call the two texts, and what they advise where the whole file is short.
+/// Returns the parameter names for error messages, and the advice if the file is short enough to be
+/// shown.
 fn terms(tools: &ToolNames) -> EditTerms {
     let next = tools.hint(
         "write_to_file",
@@ -41,7 +42,7 @@ static MANUAL: Manual = Manual {
     ..Manual::of(Group::Files)
 };
 
-/// `file_path`, `old_string`, `new_string`, as other agents have them.
+/// Translates `file_path`, `old_string` and `new_string`, the parameter names of other agents.
 fn classic(mut arguments: Arguments) -> Arguments {
     for (classic, own) in [
         ("file_path", "path"),
@@ -99,8 +100,8 @@ fn draft(scope: &FileScope, parameters: &EditFileParameters) -> Result<FileDraft
     })
 }
 
-/// What the edit makes of a text and how many places it changes, or why it does not fit. Nothing is
-/// changed then.
+/// Applies the edit to a text and returns the new text with the number of changed places. On an
+/// error nothing is changed.
 fn replaced(
     text: &str,
     name: &str,

@@ -1,25 +1,25 @@
-//! Which bytes are text, and how to get the same bytes back.
+//! Decodes text files and encodes them again.
 //!
-//! Invariant: for every input that [`decode`] accepts, [`encode`] of the unchanged text gives
-//! exactly the input. An edit can therefore change some lines of a file and leave every other byte
-//! alone. Where that can't be promised, the file counts as binary.
+//! Invariant: for every input that [`decode_text`] accepts, [`encode_text`] of the unchanged text
+//! returns exactly that input. An edit can therefore change some lines of a file and leave every
+//! other byte alone. A file without this guarantee counts as binary.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::WINDOWS_1252;
 
-/// How a text file is written.
+/// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextEncoding {
     Utf8,
     Utf16Le,
     Utf16Be,
-    /// One from before Unicode, guessed from the text: Latin-1 and its relatives, Shift-JIS, GBK
-    /// and so on.
+    /// An encoding that predates Unicode, guessed from the text: Latin-1 and similar encodings,
+    /// Shift-JIS, GBK and others.
     Legacy(&'static encoding_rs::Encoding),
 }
 
 impl TextEncoding {
-    /// Its name for people.
+    /// Returns the name of the encoding for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "UTF-8",
@@ -39,14 +39,14 @@ impl TextEncoding {
     }
 }
 
-/// Whether a file starts with a byte order mark.
+/// The presence of a byte order mark at the beginning of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteOrderMark {
     Present,
     Absent,
 }
 
-/// A file's text, without its byte order mark, and how it was written.
+/// The text of a file without its byte order mark, and its encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DecodedText {
     pub(crate) text: String,
@@ -54,7 +54,7 @@ pub(crate) struct DecodedText {
     pub(crate) mark: ByteOrderMark,
 }
 
-/// The text of a file; `None` when it is no text that could be written back unchanged.
+/// Decodes a file, or returns `None` if it is not text that can be written back unchanged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
     for encoding in [
         TextEncoding::Utf8,
@@ -76,8 +76,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
             (encode(&text, encoding, ByteOrderMark::Absent).as_deref() == Ok(bytes))
                 .then_some((text, encoding))
         };
-        // Every byte has a character in this one, so it is what text that is nothing else is read
-        // as.
+        // Windows-1252 maps every byte to a character, so it is the last resort.
         let (text, encoding) =
             decoded(encoding).or_else(|| decoded(TextEncoding::Legacy(WINDOWS_1252)))?;
         return Some(DecodedText {
@@ -93,7 +92,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
     })
 }
 
-/// The bytes of a text in an encoding, or the first character it can't hold.
+/// Encodes a text. The error is the first character that the encoding lacks.
 pub(crate) fn encode(
     text: &str,
     encoding: TextEncoding,
@@ -128,8 +127,8 @@ fn guess(bytes: &[u8]) -> Option<TextEncoding> {
     if std::str::from_utf8(bytes).is_ok() {
         return Some(TextEncoding::Utf8);
     }
-    // Text in a legacy encoding has no control characters but these; compressed or compiled data
-    // has plenty.
+    // Text in a legacy encoding has no other control characters; compressed or compiled data has
+    // many.
     let is_text = bytes.iter().all(|byte| {
         !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B)
     });
@@ -143,8 +142,8 @@ fn guess(bytes: &[u8]) -> Option<TextEncoding> {
     ))
 }
 
-/// UTF-16 without a mark shows itself by its zero bytes: mostly Latin text has one in nearly every
-/// unit, all on one side.
+/// Guesses the byte order of UTF-16 without a byte order mark. In mostly Latin text nearly every
+/// unit has a zero byte, always on one side.
 fn guess_utf16(bytes: &[u8]) -> Option<TextEncoding> {
     let sample = bytes.get(..4096).unwrap_or(bytes);
     let zeros_at = |side: usize| {
@@ -183,13 +182,13 @@ fn decode_as(bytes: &[u8], encoding: TextEncoding) -> Option<String> {
     let (units, []) = bytes.as_chunks::<2>() else {
         return None;
     };
-    // A lone surrogate could not be written back, and a zero is no text.
+    // A lone surrogate cannot be written back, and a text contains no zero character.
     char::decode_utf16(units.iter().copied().map(unit))
         .map(|decoded| decoded.ok().filter(|one| *one != '\0'))
         .collect()
 }
 
-/// What binary data is, by its first bytes.
+/// Describes binary data by its first bytes.
 pub(crate) fn describe_binary(bytes: &[u8]) -> &'static str {
     const KNOWN: [(&[u8], &str); 12] = [
         (b"\x7FELF", "an ELF program or library"),

@@ -1,4 +1,4 @@
-//! Lines of a file as they are now, for whoever shows them without a tool call.
+//! Reads lines of a file in their current state, without a tool call.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,28 +11,26 @@ use crate::files::edit::lines;
 use crate::files::encoding::{decode, describe_binary};
 use crate::visible;
 
-/// Why lines could not be shown. The file is not named: whoever asks knows it.
+/// An error of reading an excerpt. The message omits the path, because the caller has it.
 #[derive(Debug, thiserror::Error)]
 pub enum ExcerptError {
-    /// The file is not there.
     #[error("the file does not exist")]
     Missing,
-    /// The path leads through a link, so it may be another file than it was.
+    /// The path contains a symbolic link now, so it may lead to another file.
     #[error("its path goes through a symbolic link now")]
     Link,
-    /// It is not text.
+    /// The file is not text. Holds a description of its content.
     #[error("it is {0}, not text")]
     Binary(&'static str),
-    /// It has fewer lines.
+    /// The range begins after the end of the file.
     #[error("the file has {total} lines")]
     Beyond {
-        /// How many it has.
+        /// The number of lines in the file.
         total: usize,
     },
-    /// There is no room for the lines.
+    /// The lines exceed the limits.
     #[error("too long to be shown here; read it by range")]
     TooLong,
-    /// It could not be opened or read.
     #[error("{0}")]
     Unreadable(String),
 }
@@ -50,20 +48,20 @@ impl Coded for ExcerptError {
     }
 }
 
-/// The lines of this range that the file has now, with control characters made visible. `path` must
-/// be absolute and free of links. Lines that do not fit the limits are an error, not cut: half a
-/// range misleads.
+/// Returns the current lines of a range, with control characters made visible. `path` must be
+/// absolute and free of links. Lines that exceed the limits are an error and not cut: half a range
+/// misleads.
 pub fn excerpt(
     path: &Path,
     lines: RangeInclusive<usize>,
     limits: OutputLimits,
 ) -> Result<String, ExcerptError> {
-    // The path was free of links when it was noted; one put there since could lead out of the
+    // The path was free of links when it was recorded; a link put there since could lead out of the
     // project.
     match path.canonicalize() {
         Ok(resolved) if resolved == path => {}
         Ok(_) => return Err(ExcerptError::Link),
-        // A missing file and one that cannot be looked at are told apart below.
+        // `load_file` below tells a missing file from an unreadable one.
         Err(_) => {}
     }
     let loaded = disk::load(path, &path.display().to_string()).map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! `extract_to_text`: the text of a document as a file of its own.
+//! `extract_to_text`: writes the text of a document to a new file.
 
 use haft_tool::{FileChange, FileUse};
 use haft_types::ChangeKind;
@@ -30,8 +30,8 @@ struct ExtractToTextParameters {
 }
 
 impl ExtractToTextParameters {
-    /// The file the text goes to, by its path as it is declared and as it is written: beside the
-    /// path that was given, not beside what a link there leads to.
+    /// Returns the output path, beside the path as given and not beside the target of a link there.
+    /// The declared intent and the call both use it.
     fn target(&self) -> String {
         self.output
             .clone()
@@ -70,7 +70,7 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
         );
         return Err(ToolFailure::new("unknown_format", message));
     };
-    // Asked before the work: a refusal should not take a minute.
+    // Checked before the extraction: a rejection should not take a minute.
     let target_name = paths::shown(&scope.workspace, &target);
     let old = match disk::load(&target, &target_name) {
         Ok(old) => Some(old),

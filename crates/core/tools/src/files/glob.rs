@@ -1,4 +1,4 @@
-//! `glob`: files by their names, the newest first.
+//! `glob`: finds files by name, the newest first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -98,7 +98,7 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
 fn compile(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
     let invalid = |message: String| ToolFailure::new("invalid_pattern", message);
     let below = match Path::new(pattern).strip_prefix(root) {
-        // A pattern that begins with the folder is meant below it, and on the path.
+        // A pattern that begins with the folder applies to the path below it.
         Ok(below) => format!("./{}", below.display()),
         Err(_) if pattern.starts_with('/') => {
             let root = root.display();
@@ -118,16 +118,16 @@ fn compile(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
         .map_err(|error| invalid(format!("`pattern` is not a valid glob: {error}")))
 }
 
-/// Files, and links, which are shown and not followed.
+/// True for everything but folders: links are listed, and not followed.
 fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| !kind.is_dir())
 }
 
-/// The newest files found so far, and the count of all.
+/// The newest files found so far, and the number of all.
 struct Newest {
     most: usize,
-    /// The oldest on top, so that it can go when a newer one comes. Of the same age, the first by
-    /// name counts as newer.
+    /// The oldest file is on top, so that a newer one can replace it. Of files with equal times,
+    /// the first by name counts as newer.
     heap: BinaryHeap<(Reverse<i64>, PathBuf)>,
     total: usize,
     unreadable: usize,

@@ -1,4 +1,4 @@
-//! What must hold before a file may be changed.
+//! Checks that a file may be changed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::files::disk::{Loaded, show_mtime};
 use crate::files::documents;
 use crate::scope::FileScope;
 
-/// Why a file may not be changed. `name` is the path as the model may write it.
+/// The reason why a file may not be changed. `name` is the path as the model may write it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeRefusal {
     #[error("`{name}` exists and was not read in this conversation; read it first, then write it")]
@@ -40,16 +40,16 @@ impl Coded for ChangeRefusal {
     }
 }
 
-/// Whether a change proves by itself that the model knows the content.
+/// The proof a change needs that the model knows the file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadRequirement {
     /// The whole content is replaced: it must have been read.
     MustBeRead,
-    /// The change names the text it replaces, or removes the file by its name.
+    /// The change contains the text it replaces, or removes the file by its name.
     Proven,
 }
 
-/// Checks that this file, as it is now, may be changed.
+/// Checks that a file, in its current state, may be changed.
 pub(crate) fn check(
     scope: &FileScope,
     path: &Path,
@@ -58,7 +58,8 @@ pub(crate) fn check(
     knowledge: ReadRequirement,
 ) -> Result<(), ChangeRefusal> {
     let mode = now.metadata.mode() & 0o7777;
-    // Asked of the mode and not of the kernel: root may write everything, and still should not.
+    // The mode is checked instead of the kernel's permission: root may write every file, and still
+    // should not.
     if mode & 0o200 == 0 {
         return Err(ChangeRefusal::ReadOnly {
             name: name.to_owned(),
@@ -67,7 +68,7 @@ pub(crate) fn check(
     }
     match knowledge {
         ReadRequirement::MustBeRead => check_is_no_document(scope, path, name, now)?,
-        // Whoever removes or moves a file needs not read it.
+        // A file need not be read to be removed or moved.
         ReadRequirement::Proven => {}
     }
     match (scope.reads.last_seen(path), knowledge) {
@@ -83,7 +84,7 @@ pub(crate) fn check(
     }
 }
 
-/// Checks that a file is not one of which only the text is ever shown.
+/// Rejects a file whose text alone is ever shown, because its content is a document format.
 pub(crate) fn check_is_no_document(
     scope: &FileScope,
     path: &Path,

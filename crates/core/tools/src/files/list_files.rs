@@ -1,4 +1,4 @@
-//! `list_files`: what is in a folder, flat or recursive.
+//! `list_files`: lists the content of a folder, flat or recursively.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -93,7 +93,7 @@ fn walker(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder {
     builder
 }
 
-/// The entries that fit, and the count of all.
+/// The entries that fit, and the number of all.
 #[derive(Default)]
 struct FileListing {
     entries: Vec<String>,
@@ -154,7 +154,7 @@ impl FileListing {
     }
 }
 
-/// A folder alone; what to leave out is in the project's ignore files.
+/// Removes `ignore`: the project's ignore files decide which files are omitted.
 fn classic(mut arguments: Arguments) -> Arguments {
     forget(&mut arguments, &["ignore"]);
     arguments

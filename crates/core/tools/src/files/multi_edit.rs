@@ -1,6 +1,6 @@
-//! `multi_edit`: exact pieces of text replaced in any number of files, all or none.
+//! `multi_edit`: replaces exact pieces of text in any number of files, all or none.
 //!
-//! The files need not have been read before: a text that fits proves that their content is known.
+//! The files need not have been read before: matching text proves that their content is known.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ static MANUAL: Manual = Manual {
     ..Manual::of(Group::Files)
 };
 
-/// One file for all edits, as other agents have it.
+/// Moves the common path of other agents' calls into each edit.
 fn classic(mut arguments: Arguments) -> Arguments {
     rename(&mut arguments, "file_path", "path");
     let path = arguments.shift_remove("path");
@@ -137,7 +137,7 @@ fn path_of(draft: &FileDraft) -> &Path {
     }
 }
 
-/// The first edit of a file in a call.
+/// Drafts the first edit of a file in a call.
 fn first_edit(
     scope: &FileScope,
     path: &Path,
@@ -161,7 +161,7 @@ fn first_edit(
     })
 }
 
-/// A further edit of a file, on what the ones before made of it.
+/// Applies a further edit to a file that the call has edited before.
 fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result<(), ToolFailure> {
     let (name, text) = match draft {
         FileDraft::Add { place, text } => (&place.name, text),
@@ -174,15 +174,15 @@ fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result
             applied.0 += 1;
             (&old.source.name, text)
         }
-        // This tool moves and deletes no files.
+        // This tool neither moves nor deletes files.
         FileDraft::Rename { .. } | FileDraft::Delete { .. } => return Ok(()),
     };
     *text = replaced(text, name, edit, number, " as the edits before leave it")?;
     Ok(())
 }
 
-/// What an edit makes of a text, or why it does not fit. Nothing is changed then; edits count from
-/// 1.
+/// Applies an edit to a text and returns the new text. On an error nothing is changed. Edits count
+/// from 1.
 fn replaced(
     text: &str,
     name: &str,

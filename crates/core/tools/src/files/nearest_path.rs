@@ -1,6 +1,6 @@
-//! What to tell a model whose path leads nowhere: which paths are near it, or else what the nearest
-//! folder holds. It is never told to look with a tool, for that may be the call that has just
-//! failed.
+//! Helps a model whose path does not exist: suggests similar paths, or lists the nearest existing
+//! folder. The hint never advises calling another tool, because the failed call may be of that
+//! tool.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::paths;
 use crate::scope::FileScope;
 use crate::visible;
 
-/// Files and folders that are looked at.
+/// The maximum number of files and folders that are visited.
 const LOOKED_AT: usize = 20_000;
-/// Paths that are named.
+/// The maximum number of similar paths in a hint.
 const NAMED: usize = 3;
-/// Entries of a folder that are named.
+/// The maximum number of folder entries in a hint.
 const LISTED: usize = 20;
-/// How alike two names must be to be worth naming.
+/// The minimum similarity of two names.
 const ALIKE: f32 = 0.7;
 
-/// The sentence after "does not exist". What is ignored, or what a rule keeps from being read, is
-/// not named.
+/// Returns the text after "does not exist". Omits ignored files and files that a permission rule
+/// hides.
 pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
     let path = scope.workspace.cwd.join(missing);
     let near = near(scope, &path);
@@ -51,8 +51,8 @@ pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
     )
 }
 
-/// The paths most like this one: those of the same name first, then those that are called nearly
-/// so.
+/// Returns the most similar paths: paths with an equal name first, then those with an equal stem,
+/// then those with a similar name.
 fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
     let name_of = |path: &str| {
         path.trim_matches(['`', '/'])
@@ -102,7 +102,8 @@ fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What lies in a folder so deep, as it is named in a sentence, and whether there is more.
+/// Lists the entries of a folder down to `depth`, formatted for a sentence, and returns true if
+/// there are more than `most`.
 fn entries(scope: &FileScope, folder: &Path, depth: usize, most: usize) -> (Vec<String>, bool) {
     let mut builder = walk::builder(scope, folder, GitFolder::Skipped);
     let walk = builder

@@ -1,10 +1,10 @@
-//! Globs as `glob` and `search_files` take them.
+//! Glob patterns of `glob` and `search_files`.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A glob on the names of files, or on their paths below a folder when it holds a slash.
+/// A glob that matches file names, or paths below a folder if it contains a slash.
 #[derive(Clone, Debug)]
 pub(crate) struct FilePattern {
     glob: GlobMatcher,
@@ -24,7 +24,7 @@ impl FilePattern {
         })
     }
 
-    /// Whether a path in `root` is meant.
+    /// True if the pattern matches a path in `root`.
     pub(crate) fn matches(&self, root: &Path, path: &Path) -> bool {
         if self.on_path {
             path.strip_prefix(root)

@@ -1,8 +1,8 @@
-//! `read_file`: a range of lines with their numbers, of a text file or of the text of a document,
-//! or a picture.
+//! `read_file`: returns a range of numbered lines of a text file or of a document's text, or an
+//! image.
 //!
-//! Every whole read is noted in the ledger with the hash of the file's bytes; that is what later
-//! protects the file from being overwritten unseen.
+//! Every complete read is recorded in the read ledger with the hash of the file's bytes. The ledger
+//! later prevents overwriting content that the model has not seen.
 
 mod document;
 mod module;
@@ -68,7 +68,7 @@ async fn run(context: &ToolContext, parameters: ReadFileParameters) -> CallResul
     Ok(output)
 }
 
-/// Why a file was not shown.
+/// A file that could not be shown.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("`{name}` is {kind} of {size} bytes, not text; use a program that reads it")]
@@ -108,7 +108,7 @@ impl Coded for ReadError {
     }
 }
 
-/// Reads a file from its first line on, for another tool.
+/// Reads a whole file, for another tool.
 pub(crate) fn read_whole(scope: &FileScope, path: &str) -> CallResult {
     read(
         scope,
@@ -127,8 +127,8 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     let (file, metadata) = disk::open(&path, &name)?;
     if metadata.len() > MAX_LOADED {
         documents::check_size(scope, &path, &name, metadata.len())?;
-        // Too large to hold or hash: shown by range, but not noted as read, so it can't be
-        // overwritten.
+        // The file is too large to load or hash. It is shown by range, but not recorded as read, so
+        // that it cannot be overwritten.
         let (page, total) = stream::page(file, &name, range, scope)?;
         return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
     }
@@ -172,7 +172,7 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     Ok(envelope.into())
 }
 
-/// The page as text and data, with one line saying what of the file it is.
+/// Returns the page as text and data, with a line that gives the range.
 fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelope, ReadError> {
     let start = page.range().start();
     if total == 0 && start == 1 {
@@ -213,7 +213,7 @@ fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelop
     Ok(Envelope::success(text).with_data(data))
 }
 
-/// Notes the read, and says so when the file is not what it was when haft last saw it.
+/// Records the read, and warns if the file changed since haft last saw it.
 fn note_state(
     scope: &FileScope,
     path: &Path,
@@ -240,7 +240,7 @@ fn add_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// `file_path`, `offset` (the first line) and `limit` (how many).
+/// Translates `file_path`, `offset` (the first line) and `limit` (the number of lines).
 fn classic(mut arguments: Arguments) -> Arguments {
     rename(&mut arguments, "file_path", "path");
     rename(&mut arguments, "offset", "start_line");

@@ -1,6 +1,6 @@
-//! `replace_in_file`: SEARCH/REPLACE blocks on an existing file.
+//! `replace_in_file`: applies SEARCH/REPLACE blocks to an existing file.
 //!
-//! The file needs not have been read before: a SEARCH text that fits proves that its content is
+//! The file need not have been read before: a matching SEARCH part proves that its content is
 //! known.
 
 mod parse;
@@ -51,7 +51,7 @@ pub(crate) fn tool() -> impl Tool {
     .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
 }
 
-/// A block that does not fit, as this tool describes it.
+/// Describes a block that does not match.
 fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
     let part = format!("the SEARCH part of block {block}");
     let missing = |hint: String| {
@@ -117,7 +117,7 @@ fn apply(
     blocks: &[parse::SearchReplaceBlock],
     matching: MatchPolicy,
 ) -> Result<Applied, ToolFailure> {
-    // An empty text is the only one in which nothing can be found.
+    // Only an empty file allows an empty SEARCH part.
     if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
         && (!text.is_empty() || blocks.len() > 1)
     {

@@ -1,4 +1,4 @@
-//! `search_files`: lines that match a regular expression, with a line of context.
+//! `search_files`: returns lines that match a regular expression, with one line of context.
 
 mod collect;
 mod folder;
@@ -102,7 +102,7 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
     .into())
 }
 
-/// Searches a file that was named.
+/// Searches a single file that the call names.
 fn search_one(
     scope: &FileScope,
     path: &Path,
@@ -133,7 +133,7 @@ fn searcher() -> Searcher {
         .before_context(1)
         .after_context(1)
         .binary_detection(BinaryDetection::quit(0))
-        // For the longest line that comes, and the one before it.
+        // Room for the longest line and the one before it.
         .heap_limit(Some(4 * MAX_LINE))
         .build()
 }
@@ -145,8 +145,8 @@ fn matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
             format!("`regex` is not a valid Rust regular expression: {reason}"),
         )
     };
-    // Compiled alone first: the matcher wraps the expression, and its error would point into the
-    // wrapping.
+    // The expression is compiled alone first: the matcher wraps it, and an error would point into
+    // the wrapped expression.
     regex::Regex::new(regex).map_err(|error| fail(error.to_string()))?;
     RegexMatcherBuilder::new()
         .multi_line(true)
@@ -155,7 +155,7 @@ fn matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
         .map_err(|error| fail(error.to_string()))
 }
 
-/// What became of a file.
+/// The result of searching one file.
 struct Searched {
     found: FileMatches,
     kind: FileContentKind,
@@ -179,8 +179,8 @@ fn search_file(
     })
 }
 
-/// `pattern`, `glob` and `-i`. Context lines and line numbers always come, and matches are always
-/// shown as lines.
+/// Translates `pattern`, `glob` and `-i`, and drops other options: context lines and line numbers
+/// are always included, and matches are always shown as lines.
 fn classic(mut arguments: Arguments) -> Arguments {
     rename(&mut arguments, "pattern", "regex");
     rename(&mut arguments, "glob", "file_pattern");

@@ -1,4 +1,4 @@
-//! How tools walk a tree.
+//! Walks folder trees for the tools.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,20 +9,19 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::scope::FileScope;
 
-/// More threads than this get in each other's way.
+/// More threads than this slow each other down.
 const MAX_THREADS: usize = 12;
 
-/// Whether a walk goes into `.git`.
+/// The handling of `.git` by a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GitFolder {
-    /// Like into any other folder.
     Entered,
     Skipped,
 }
 
-/// A walk that honours the tree's own ignore files, with or without git, and nothing of the user's
-/// home: the same tree gives the same answer to everyone. What rules keep from being read is left
-/// out and counted.
+/// Returns a walk that respects the ignore files of the tree, with or without git, but none of the
+/// user's home folder: a tree gives the same result for everyone. Files that permission rules hide
+/// are omitted and counted.
 pub(crate) fn builder(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
     let readable = scope.readable.clone();
@@ -48,8 +47,8 @@ pub(crate) fn builder(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBui
     builder
 }
 
-/// Walks with several threads, in no order. `visitor` is called once for each thread; what it
-/// returns sees every entry that thread comes by.
+/// Walks with several threads, in any order. `visitor` is called once for each thread; the closure
+/// that it returns receives every entry that the thread visits.
 pub(crate) fn in_parallel<'a>(
     builder: &mut WalkBuilder,
     mut visitor: impl FnMut()

@@ -1,4 +1,4 @@
-//! `write_to_file`: creates a file or replaces one whole.
+//! `write_to_file`: creates a file or replaces its whole content.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(crate) fn tool() -> impl Tool {
     .previews_files(foresee)
 }
 
-/// Writes a file whole, for another tool.
+/// Writes a whole file, for another tool.
 pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallResult {
     write(
         scope,
@@ -58,7 +58,7 @@ pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallR
     )
 }
 
-/// The file as it is, if there is one and it may be replaced.
+/// Loads the existing file if it may be replaced, or returns `None` if there is no file.
 fn replaceable(scope: &FileScope, path: &Path, name: &str) -> Result<Option<Loaded>, ToolFailure> {
     match disk::load(path, name).map(|old| scope.as_open(path, old)) {
         Ok(old) => {
@@ -79,7 +79,7 @@ fn foresee(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<Stri
     } else {
         NOWHERE
     };
-    // What is no text is gone as a whole.
+    // The preview omits old content that is not text.
     let text = old
         .and_then(|old| decode(&old.bytes))
         .map_or_else(String::new, |decoded| decoded.text);
@@ -135,7 +135,7 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     })
 }
 
-/// `file_path`.
+/// Translates `file_path`.
 fn classic(mut arguments: Arguments) -> Arguments {
     rename(&mut arguments, "file_path", "path");
     arguments

@@ -1,4 +1,4 @@
-//! `ac_mod_list`: the folders that have a module document.
+//! `ac_mod_list`: lists the folders that have a module document.
 
 use haft_text::cut_lines;
 
@@ -36,7 +36,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 fn intent(arguments: &Value) -> Intent {
-    // Without a path it is the project, which may be read but for what rules deny.
+    // Without a path, the call reads the project, which is allowed except where a rule denies it.
     Intent::reads(arguments, "path")
 }
 

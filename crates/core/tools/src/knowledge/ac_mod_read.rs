@@ -1,4 +1,4 @@
-//! `ac_mod_read`: the module document of a folder.
+//! `ac_mod_read`: reads the module document of a folder.
 
 use haft_tool::FileUse;
 
@@ -34,7 +34,7 @@ pub(crate) fn tool() -> impl Tool {
     .on_files(read)
 }
 
-/// It is the document that is read.
+/// Declares reading the module's document.
 fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Read)
 }

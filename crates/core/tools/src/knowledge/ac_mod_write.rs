@@ -35,7 +35,7 @@ pub(crate) fn tool() -> impl Tool {
     .on_files(write)
 }
 
-/// It is the document that is written.
+/// Declares writing the module's document.
 fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Write)
 }

@@ -1,4 +1,4 @@
-//! `conversation_message_ids_read`: the messages of the conversation with their ids.
+//! `conversation_message_ids_read`: lists the messages of the conversation with their ids.
 
 use haft_text::{CutLimits, cut_lines};
 use haft_types::TranscriptLine;
@@ -37,7 +37,7 @@ async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> 
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();
     let shown: Vec<_> = lines.iter().map(show).collect();
-    // One line is kept for the totals.
+    // One line is reserved for the totals.
     let limits = CutLimits {
         lines: context.limits.lines.saturating_sub(1),
         bytes: context.limits.bytes,

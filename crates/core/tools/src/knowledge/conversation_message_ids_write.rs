@@ -54,7 +54,7 @@ async fn run(
                 format!("`message_ids` names no message{hint}"),
             ));
         }
-        // An empty list is a list: it clears the one before.
+        // `create` with an empty list clears the current list.
         MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}
     }
     let marked = context.transcript.mark(action, &message_ids).await;

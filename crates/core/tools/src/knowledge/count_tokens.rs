@@ -1,4 +1,4 @@
-//! `count_tokens`: how much of the context a file or a text would take.
+//! `count_tokens`: counts the tokens of a file or a text.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn count(
     Ok(Envelope::success(shown).with_data(data).into())
 }
 
-/// A file as it would be read.
+/// Loads the text of a file as `read_file` would show it.
 fn text_of(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailure> {
     let path = paths::resolve(&scope.workspace, given)?;
     let name = paths::shown(&scope.workspace, &path);

@@ -1,5 +1,4 @@
-//! Module documents: a `.ac.mod.md` in a folder says what the folder is, how it is used and what it
-//! depends on.
+//! Module documents: the `.ac.mod.md` in a folder describes its purpose, use and dependencies.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,14 +10,14 @@ use serde_json::Value;
 use crate::failure::ToolFailure;
 use crate::{paths, visible};
 
-/// The file.
+/// The file name of a module document.
 pub(crate) const DOCUMENT: &str = ".ac.mod.md";
-/// How much of a document is looked at for what it is about.
+/// The number of bytes that are read of a document for its summary.
 const HEAD: u64 = 4 * 1024;
-/// The longest line about a module in a list.
+/// The maximum length of a module's summary.
 const LONGEST: usize = 120;
 
-/// The document that a path means: that of a folder, or the file itself.
+/// Returns the path of a module's document, given the path of the folder or of the document.
 pub(crate) fn named(given: &str) -> String {
     if Path::new(given)
         .file_name()
@@ -29,7 +28,7 @@ pub(crate) fn named(given: &str) -> String {
     format!("{}/{DOCUMENT}", given.trim_end_matches('/'))
 }
 
-/// The folder of the module that a path means, which must be there.
+/// Returns the folder of a module; fails if the folder does not exist.
 pub(crate) fn folder(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolFailure> {
     let document = paths::resolve(workspace, &named(given))?;
     let folder = document.parent().unwrap_or(&document);
@@ -43,7 +42,7 @@ pub(crate) fn folder(workspace: &Workspace, given: &str) -> Result<PathBuf, Tool
     Err(ToolFailure::new("not_a_folder", message))
 }
 
-/// The document of the nearest module around a file, within the folders worked in.
+/// Returns the document of the innermost module that contains a file, within the workspace.
 pub(crate) fn around(workspace: &Workspace, file: &Path) -> Option<PathBuf> {
     if file.file_name().is_some_and(|name| name == DOCUMENT) {
         return None;
@@ -57,7 +56,8 @@ pub(crate) fn around(workspace: &Workspace, file: &Path) -> Option<PathBuf> {
         .find(|document| document.is_file())
 }
 
-/// What a document says it is about: its first line of text, else its first heading.
+/// Reads the summary of a module: the first line of text of its document, otherwise its first
+/// heading.
 pub(crate) fn about(document: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(document)
@@ -82,11 +82,11 @@ pub(crate) fn about(document: &Path) -> Option<String> {
     Some(visible::line(&short).into_owned())
 }
 
-/// What a call about the module in `path` reads or writes: its document.
+/// Declares the use of the document of the module in `path`.
 pub(crate) fn intent(arguments: &Value, usage: fn(String) -> FileUse) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![usage(named(path))]),
-        // It will say itself what is missing.
+        // The call itself reports the missing parameter.
         None => Intent::Nothing,
     }
 }

@@ -1,4 +1,4 @@
-//! `note_add`: writes a note on a folder or file.
+//! `note_add`: adds a note to a folder or file.
 
 use crate::knowledge::{failure, note_text, one_line, project_path};
 use crate::on_files::off_thread;

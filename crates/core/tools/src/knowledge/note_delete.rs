@@ -1,4 +1,4 @@
-//! `note_delete`: takes a note away.
+//! `note_delete`: deletes a note.
 
 use crate::knowledge::{failure, one_line};
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! `note_query`: the notes of the project.
+//! `note_query`: lists the notes of the project.
 
 use haft_text::{CutLimits, cut_lines};
 use haft_tool::{Note, OutputLimits};

@@ -1,4 +1,4 @@
-//! `recall`: a message of the conversation as it was stored.
+//! `recall`: returns a message of the conversation as it was stored.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ async fn run(
 
 fn show(message: &Recalled, scope: &FileScope) -> Envelope {
     let heading = heading(message);
-    // One line is for the heading, one for where the whole is.
+    // One line is reserved for the heading, one for the path of the complete text.
     let OutputLimits { lines, bytes } = scope.limits;
     let cut = cut_lines(
         &message.text,
@@ -99,7 +99,8 @@ fn heading(message: &Recalled) -> String {
     }
 }
 
-/// Puts the whole text where the model can read it by range. The same message gives the same file.
+/// Writes the complete text to a file that the model can read by range. A message always has one
+/// file.
 fn spill(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join(format!("recall-{}.txt", message.id));
     haft_files::replace(&path, message.text.as_bytes(), Durability::Process)?;

@@ -1,4 +1,4 @@
-//! `todo_read`: the TODO list as it is.
+//! `todo_read`: returns the TODO list.
 
 use std::fmt::Write as _;
 
@@ -44,7 +44,7 @@ async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, 
     Ok(show(&items))
 }
 
-/// The list as both TODO tools show it.
+/// Returns the list as both TODO tools show it.
 pub(crate) fn show(items: &[TodoItem]) -> Envelope {
     let count = |state| items.iter().filter(|item| item.status == state).count();
     let pending = count(TodoState::Pending);

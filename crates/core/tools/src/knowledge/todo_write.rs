@@ -67,7 +67,7 @@ async fn write(
     Ok(envelope.into())
 }
 
-/// Items with more fields than are kept here.
+/// Removes fields of other agents' items that haft does not store.
 fn classic(mut arguments: Arguments) -> Arguments {
     let items = arguments.get_mut("todos").and_then(Value::as_array_mut);
     for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {

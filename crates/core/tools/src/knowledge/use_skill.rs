@@ -1,6 +1,6 @@
-//! `use_skill`: the instructions for a kind of task, read when one comes up.
+//! `use_skill`: returns the instructions for a kind of task.
 //!
-//! Registered only where there are skills.
+//! Registered only if skills exist.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct UseSkillParameters {
     name: String,
 }
 
-/// The tool over these skills.
+/// Defines the tool for the skills of `shelf`.
 pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
     ToolDefinition::new(
         NAME,

@@ -1,4 +1,4 @@
-//! `useful_info_add`: keeps a file range in view.
+//! `useful_info_add`: keeps a range of lines of a file in view.
 
 use std::fmt::Write as _;
 
@@ -59,7 +59,7 @@ async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> Call
     Ok(show(&added).into())
 }
 
-/// The range as it is in the file now: what is not there cannot be kept in view.
+/// Checks the range against the current file, and shortens it if the file ends earlier.
 fn locate(
     scope: &FileScope,
     parameters: &UsefulInfoAddParameters,
@@ -84,7 +84,7 @@ fn locate(
         OutputLimits::default(),
     )
     .map_err(|error| refused(path, &error))?;
-    // Fewer lines than asked for: the file ends before.
+    // If the file ends before the range does, the excerpt has fewer lines.
     let lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     Ok(NewUseful {
         path: scope.workspace.display(&resolved),

@@ -1,4 +1,4 @@
-//! `useful_info_delete`: takes a file range out of view.
+//! `useful_info_delete`: removes a range of lines of a file from view.
 
 use crate::knowledge::failure;
 use crate::knowledge::useful_info_list;

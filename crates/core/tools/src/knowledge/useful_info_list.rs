@@ -1,4 +1,4 @@
-//! `useful_info_list`: the file ranges kept in view.
+//! `useful_info_list`: lists the file ranges that are kept in view.
 
 use haft_tool::UsefulItem;
 
@@ -44,7 +44,7 @@ async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
         .into())
 }
 
-/// A range as these tools show it.
+/// Formats a range as these tools show it.
 pub(crate) fn line(item: &UsefulItem) -> String {
     let UsefulItem {
         number,

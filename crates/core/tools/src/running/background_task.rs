@@ -1,4 +1,4 @@
-//! `background_task`: commands that run while the model goes on.
+//! `background_task`: runs commands while the model continues.
 
 mod report;
 
@@ -53,7 +53,7 @@ struct BackgroundTaskParameters {
     sandbox: Option<RunLocation>,
 }
 
-/// The tool. What it starts belongs to `running`.
+/// Defines the tool. Its tasks belong to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

@@ -1,7 +1,7 @@
-//! `execute_command`: a command line under the supervisor.
+//! `execute_command`: runs a command line under the supervisor.
 //!
-//! A command that ends with another status than 0 has run: the result is an error to the model,
-//! with the output whole, but no failure of the tool.
+//! For a command that exits with a status other than 0, the envelope's status is an error with the
+//! complete output, but the tool call itself does not fail.
 
 mod progress;
 mod report;
@@ -55,7 +55,7 @@ struct ExecuteCommandParameters {
     sandbox: Option<RunLocation>,
 }
 
-/// The tool. What it starts belongs to `running`.
+/// Defines the tool. Its processes belong to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -80,15 +80,15 @@ async fn run(
 ) -> CallResult {
     let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
     let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
-    // What nothing would hold in here may run where its user watches it; anything else never leaves
-    // the supervisor.
+    // An unconfined command may run in the user's editor. A confined one always runs under the
+    // supervisor.
     if let (None, Some(editor)) = (&line.confined, &context.buffers)
         && let Some(envelope) = editor.run(context, &line.text, &line.cwd, timeout).await
     {
         return Ok(envelope.into());
     }
     let limits = context.limits.into();
-    // Whatever is not kept below is removed again.
+    // The folder is removed unless the report names its files.
     let folder = shell::output_folder(context, "command-").ok();
     let capture = capture(&running, limits, folder.as_ref());
     let command = line.command(context, timeout);
@@ -124,9 +124,10 @@ async fn run(
     Ok(report.envelope.into())
 }
 
-/// Each stream is kept in memory and spilled as if it got half the room: together they may exceed
-/// it when neither does, and then the whole must be in a file too. Head and tail of half the room
-/// each are still enough for a stream that gets it all.
+/// Returns the capture limits. Each stream is kept in memory and spilled as if it had half of the
+/// limits: together the streams may exceed the limits although neither does alone, and then the
+/// complete output must be in a file, too. A head and a tail of half the limits each are still
+/// enough for a stream that gets all of them.
 fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
     let half = CutLimits {
         lines: limits.lines / 2,
@@ -141,7 +142,8 @@ fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Ca
     }
 }
 
-/// `timeout` in milliseconds, and a description for people. Whether to ask is decided by the rules.
+/// Converts `timeout` from milliseconds and removes `description`. `requires_approval` defaults to
+/// false: the permission rules decide.
 fn classic(mut arguments: Arguments) -> Arguments {
     forget(&mut arguments, &["description"]);
     arguments

@@ -1,4 +1,4 @@
-//! What is said about commands, in the same way everywhere.
+//! Phrases about commands, shared by all tools that run them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use haft_text::{Cut, CutLimits, sanitise_bytes};
 use haft_types::TaskPhase;
 use serde_json::Value;
 
-/// What of an output is kept as data; later rounds keep fewer lines still.
+/// The limits of an output in the data of a result; later rounds keep fewer lines.
 pub(crate) const DATA: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,
 };
 
-/// How far a background task is, in one word.
+/// Returns the name of a background task's phase.
 pub(crate) fn state(phase: TaskPhase) -> &'static str {
     match phase {
         TaskPhase::Started => "running",
@@ -25,7 +25,7 @@ pub(crate) fn state(phase: TaskPhase) -> &'static str {
     }
 }
 
-/// How a command ended, as the rest of a sentence.
+/// Describes the exit of a command, as the rest of a sentence.
 pub(crate) fn ending(exit: CommandExit) -> String {
     match exit {
         CommandExit::Code(code) => format!("exit code {code}"),
@@ -35,8 +35,7 @@ pub(crate) fn ending(exit: CommandExit) -> String {
     }
 }
 
-/// Adds how a command ended to the data of a result. That it was cancelled is for its caller to
-/// say.
+/// Adds the exit of a command to the data of a result. The caller adds `cancelled`.
 pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
     match exit {
         CommandExit::Code(code) => data["exit_code"] = code.into(),
@@ -46,14 +45,13 @@ pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
     }
 }
 
-/// Adds an output to the data of a result.
 pub(crate) fn add_stdout(data: &mut Value, output: &CapturedOutput) {
     data["stdout"] = output.text(DATA).text.into();
     data["stdout_lines"] = output.lines.into();
     data["stdout_bytes"] = output.bytes.into();
 }
 
-/// The name of a signal in parentheses, after a space; nothing for those without a well-known one.
+/// Returns the name of a signal in parentheses, after a space; empty for less known signals.
 pub(crate) fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
@@ -74,14 +72,14 @@ pub(crate) fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Returns what to do about a file that a command did not find because the sandbox hides it.
+/// Suggests what to do about a file that a command did not find because the sandbox hides it.
 pub(crate) fn hidden_hint(hidden: &HiddenPath) -> String {
     format!(
         "{hidden}. Use a copy in the project, or run the command with `sandbox` set to `outside`, which asks the user. The user can add the path to `[sandbox] readable`."
     )
 }
 
-/// Where the whole of an output is that was cut.
+/// Names the file with the complete output, if the output was cut.
 pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
     let CapturedOutput {
         lines,
@@ -103,12 +101,12 @@ pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
     }
 }
 
-/// Adds an output under its name, unless there is none.
+/// Adds a cut output under its name, unless it is empty.
 pub(crate) fn section(text: &mut String, name: &str, cut: &Cut) {
     add_section(text, name, &cut.text);
 }
 
-/// The same for a text that is bounded already.
+/// Adds a text under its name, unless it is empty. The text must be bounded already.
 pub(crate) fn add_section(text: &mut String, name: &str, shown: &str) {
     let shown = shown.trim_end_matches('\n');
     if !shown.is_empty() {
@@ -116,7 +114,7 @@ pub(crate) fn add_section(text: &mut String, name: &str, shown: &str) {
     }
 }
 
-/// The last lines of an output, and how many come before them.
+/// Returns the last lines of an output, and the number of lines before them.
 pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) -> (String, u64) {
     let end = if captured.tail.is_empty() {
         &captured.head
@@ -139,7 +137,7 @@ pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) 
     )
 }
 
-/// A time in the largest two units that say something.
+/// Formats a duration in at most two units, such as `3 min 20 s`.
 pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -154,7 +152,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
-/// The first line of a command, short enough to name it by.
+/// Shortens a command to its first line, to name it in a sentence.
 pub(crate) fn title(command: &str) -> String {
     const LONGEST: usize = 120;
     let line = command.trim().lines().next().unwrap_or_default();

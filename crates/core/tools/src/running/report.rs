@@ -1,4 +1,4 @@
-//! What became of a background task, and what the model reads of it.
+//! Reports about background tasks.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,33 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use super::phrases::title;
 
-/// What became of a background task, as it is announced and kept for a later run.
+/// The state of a background task, as it is announced and stored for a later process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReport {
-    /// Its id within the conversation.
+    /// The id within the conversation.
     pub id: String,
-    /// What it runs.
+    /// The command line.
     pub command: String,
-    /// How far it has come.
     pub phase: TaskPhase,
-    /// Its exit code, if it ended with one.
+    /// The exit code, if the command exited with one.
     pub exit_code: Option<i32>,
-    /// The file with its output.
+    /// The file with the output.
     pub output: Option<PathBuf>,
-    /// What happened, as the rest of a sentence that begins with the task.
+    /// A description of the state, as the rest of a sentence that begins with the task.
     pub words: String,
-    /// The end of its output, where that says why.
+    /// The end of the output of a failed task.
     pub last_lines: String,
 }
 
 impl TaskReport {
-    /// One sentence.
+    /// Describes the task in one sentence.
     pub fn sentence(&self) -> String {
         format!("{} ({}) {}.", self.id, title(&self.command), self.words)
     }
 }
 
-/// What the model reads of tasks that have ended, in one message.
+/// Formats the message to the model about tasks that have ended.
 pub fn announcement(reports: &[TaskReport]) -> String {
     let mut text = String::from("Background tasks have ended:");
     for report in reports {

@@ -1,4 +1,4 @@
-//! `session_interactive`: types into a session and reads what comes of it.
+//! `session_interactive`: types into a session and reads its output.
 
 mod keys;
 
@@ -32,7 +32,7 @@ struct SessionInteractiveParameters {
     timeout: Option<u64>,
 }
 
-/// The tool. What it starts belongs to `running`.
+/// Defines the tool for the sessions of `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -64,7 +64,7 @@ fn intent(arguments: &Value) -> Intent {
     Intent::parsed(
         arguments,
         |SessionInteractiveParameters { input, keys, .. }| match (input, keys) {
-            // Only a look at what it shows.
+            // Without input the call only reads the output.
             (None, None) => Intent::Nothing,
             (input, keys) => {
                 let keys = keys.unwrap_or_default().join(" ");

@@ -1,4 +1,4 @@
-//! `session_start`: a command at a terminal of its own, to which the model types with
+//! `session_start`: runs a command at its own terminal, to which the model types with
 //! `session_interactive`.
 
 mod report;
@@ -19,7 +19,7 @@ static MANUAL: Manual = Manual {
     set: Set::Extension,
     ..Manual::of(Group::Running)
 };
-/// Seconds a call waits for what comes of it.
+/// Seconds that a call waits for output.
 pub(crate) const DEFAULT_WAIT: u64 = 10;
 pub(crate) const MAX_WAIT: u64 = 600;
 
@@ -44,7 +44,7 @@ struct SessionStartParameters {
     sandbox: Option<RunLocation>,
 }
 
-/// The tool. What it starts belongs to `running`.
+/// Defines the tool. Its sessions belong to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -94,8 +94,8 @@ fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, ToolFailu
     }
 }
 
-/// Types these bytes, waits for what comes of it, and says so. A session that has ended is closed
-/// by that.
+/// Types bytes into a session, waits for its output, and reports it. A session that has ended is
+/// closed.
 pub(crate) async fn speak(
     running: &Running,
     context: &ToolContext,

@@ -23,7 +23,7 @@ struct SessionStopParameters {
     session_id: String,
 }
 
-/// The tool. What it starts belongs to `running`.
+/// Defines the tool for the sessions of `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

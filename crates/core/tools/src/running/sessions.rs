@@ -13,15 +13,15 @@ use super::shell::{self, CommandLine};
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
-/// How many sessions that have ended are remembered.
+/// The maximum number of ended sessions that are kept.
 const REMEMBERED: usize = 64;
 
-/// A command at a terminal.
 pub(crate) struct PtySession {
     pub(crate) number: u32,
     pub(crate) line: CommandLine,
     pub(crate) terminal: TerminalSession,
-    /// Whatever is not named to the model is removed with it.
+    /// The folder of the output file, removed with the session unless the model knows the file's
+    /// name.
     folder: Option<Mutex<TempDir>>,
 }
 
@@ -30,7 +30,7 @@ impl PtySession {
         format!("s{}", self.number)
     }
 
-    /// The file with the whole output was named: it stays.
+    /// Keeps the output file, because its name was sent to the model.
     pub(crate) fn keep_file(&self) {
         if let Some(folder) = &self.folder {
             folder
@@ -45,7 +45,7 @@ impl PtySession {
 struct SessionTable {
     newest: u32,
     open: BTreeMap<u32, Arc<PtySession>>,
-    /// How those ended whose end the model knows.
+    /// The exits of sessions whose end the model knows.
     ended: BTreeMap<u32, String>,
 }
 
@@ -96,7 +96,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Those that still run, each by its id and command.
+    /// Returns the ids and command titles of running sessions.
     pub(crate) fn running(&self) -> Vec<String> {
         let state = self.state();
         let running = state
@@ -132,7 +132,7 @@ impl Sessions {
         Err(ToolFailure::new("not_found", message))
     }
 
-    /// Forgets a session whose end the model knows.
+    /// Drops a session whose end the model knows.
     pub(crate) fn close(&self, session: &PtySession, how: &str) {
         let mut state = self.state();
         state.open.remove(&session.number);
@@ -154,7 +154,8 @@ impl Sessions {
         }
     }
 
-    /// Takes note of a session an earlier haft started: its number is not used again.
+    /// Reserves the id of a session that an earlier haft process started, so that it is not used
+    /// again.
     pub(crate) fn remember(&self, id: &str) {
         let mut state = self.state();
         state.newest = state.newest.max(number_of(id).unwrap_or_default());

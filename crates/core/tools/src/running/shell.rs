@@ -1,5 +1,5 @@
-//! What every tool that runs a command line does first: check it, find where it runs, and make room
-//! for its output.
+//! Shared by all tools that run a command line: checks it, finds its folder and sandbox policy, and
+//! creates a folder for its output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,14 @@ use crate::failure::{Coded, ToolFailure};
 use crate::paths;
 use crate::running::Running;
 
-/// A command line that may run.
+/// A command line that was checked and may run.
 pub(crate) struct CommandLine {
-    /// As the model wrote it.
+    /// The line as the model wrote it.
     pub(crate) text: String,
-    /// The folder it runs in.
     pub(crate) cwd: PathBuf,
-    /// What holds it in.
+    /// The restrictions of the command, or `None` if it runs unconfined.
     pub(crate) confined: Option<Arc<ConfinementSpec>>,
-    /// Whether it may write to the project's repository.
+    /// True if the command may write to the project's repository.
     commits: bool,
 }
 
@@ -39,7 +38,7 @@ pub(crate) enum RunLocation {
     Outside,
 }
 
-/// A call that makes no sense, found before anything runs.
+/// An invalid argument, found before anything runs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
     #[error("`command` is empty; give the command line to run")]
@@ -66,7 +65,7 @@ impl Coded for SandboxError {
 }
 
 impl CommandLine {
-    /// Checks what the model wrote.
+    /// Checks the arguments of a call.
     pub(crate) fn check(
         context: &ToolContext,
         running: &Running,
@@ -107,7 +106,7 @@ impl CommandLine {
         })
     }
 
-    /// The line as a command of the shell.
+    /// Returns the command that runs the line in a shell.
     pub(crate) fn command(&self, context: &ToolContext, timeout: Duration) -> CommandSpec {
         CommandSpec {
             argv: vec![shell().into(), "-c".into(), self.text.clone().into()],
@@ -123,13 +122,13 @@ impl CommandLine {
         }
     }
 
-    /// The folder as the model knows it.
+    /// Returns the working folder as shown to the model.
     pub(crate) fn shown_cwd(&self, context: &ToolContext) -> String {
         paths::shown(&context.workspace, &self.cwd)
     }
 }
 
-/// Seconds the model asked for, within bounds.
+/// Converts a number of seconds that the model gave, and checks that it is within bounds.
 pub(crate) fn seconds(
     given: Option<u64>,
     default: u64,
@@ -144,12 +143,12 @@ pub(crate) fn seconds(
     }
 }
 
-/// A private folder of an unpredictable name for the whole output of one command.
+/// Creates a private folder with an unpredictable name for the complete output of one command.
 pub(crate) fn output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
     haft_files::temporary_folder(&context.workspace.spill, prefix)
 }
 
-/// The shell that command lines run under, with `-c`.
+/// Returns the shell that runs command lines, with `-c`.
 pub fn shell() -> &'static str {
     let bash = ["/bin/bash", "/usr/bin/bash"]
         .into_iter()

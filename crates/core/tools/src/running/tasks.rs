@@ -1,8 +1,9 @@
 //! The background tasks of a conversation.
 //!
-//! Responsible for telling each end once: to those who watch ([`Tasks::changes`]) and to the model
-//! ([`Tasks::take_ended`]). A task the model ended or removed itself needs no announcement. Tasks
-//! of an earlier haft that were never announced are lost ones: they ended with it.
+//! Reports each end exactly once: to observers ([`Tasks::take_changes`]) and to the model
+//! ([`Tasks::take_ended`]). A task that the model itself ended or removed needs no announcement.
+//! Tasks of an earlier haft process that were never announced are lost: they ended with that
+//! process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,21 +22,20 @@ use super::shell::{self, CommandLine};
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
-/// How many tasks that have ended are remembered.
+/// The maximum number of ended tasks that are kept.
 const REMEMBERED: usize = 64;
-/// How much of an output an announcement shows when a task failed.
+/// The lines and bytes of a failed task's output that its announcement shows.
 const SHOWN: (usize, usize) = (5, 400);
 
-/// A command in the background.
 pub(crate) struct Task {
     pub(crate) id: String,
     pub(crate) line: CommandLine,
     pub(crate) cwd: String,
-    /// The folder with the file its output goes to.
+    /// The folder that contains the output file.
     folder: Option<PathBuf>,
     started: Instant,
     command: Background,
-    /// Whether it was made to end because nobody will be there to look after it.
+    /// Set if the task was ended because the run was over.
     left_over: OnceLock<()>,
 }
 
@@ -44,12 +44,12 @@ impl Task {
         self.command.ending()
     }
 
-    /// The file its output goes to.
+    /// Returns the file that receives the output.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join("output.log"))
     }
 
-    /// Why that file is missing or does not hold everything, once that is known.
+    /// Returns the reason why the output file is missing or incomplete, once that is known.
     pub(crate) fn file_problem(&self) -> Option<SpillProblem> {
         match self.ending()?.as_ref() {
             Ok(finished) => finished.stdout.spill_problem.clone(),
@@ -57,7 +57,7 @@ impl Task {
         }
     }
 
-    /// What it has written so far.
+    /// Returns the output so far.
     pub(crate) fn output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
@@ -66,7 +66,7 @@ impl Task {
         self.command.ended().await
     }
 
-    /// How long it has run or ran.
+    /// Returns the running time, which stops at the end of the task.
     pub(crate) fn duration(&self) -> Duration {
         match self.ending().as_deref() {
             Some(Ok(finished)) => finished.duration,
@@ -74,7 +74,7 @@ impl Task {
         }
     }
 
-    /// How it stands now.
+    /// Returns the current state.
     pub(crate) fn report(&self) -> TaskReport {
         let output = self.output();
         let mut exit_code = None;
@@ -127,21 +127,20 @@ impl Task {
     }
 }
 
-/// What is kept about one task.
+/// A task and what was reported about it.
 struct TaskEntry {
     task: Arc<Task>,
-    /// What those who watch heard last.
+    /// The phase that observers received last.
     reported: Option<TaskPhase>,
-    /// Whether the model knows of its end, or will not hear of it.
+    /// True if the model knows of the end of the task, or need not be told.
     announced: bool,
 }
 
 #[derive(Default)]
 struct TaskTable {
-    /// The number of the newest task.
     newest: u32,
     slots: Vec<TaskEntry>,
-    /// Tasks of an earlier haft.
+    /// Tasks of an earlier haft process.
     lost: Vec<TaskReport>,
 }
 
@@ -207,7 +206,7 @@ impl Tasks {
         Ok(task)
     }
 
-    /// All tasks there are, oldest first.
+    /// Returns all tasks, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<Task>> {
         self.state()
             .slots
@@ -224,14 +223,14 @@ impl Tasks {
             .map(|slot| Arc::clone(&slot.task))
     }
 
-    /// Ends a task on the model's word, and waits until nothing of it is left.
+    /// Ends a task at the model's request, and waits for its processes to exit.
     pub(crate) async fn kill(&self, task: &Task) {
         task.command.stop();
         task.ended().await;
         self.settle(&task.id);
     }
 
-    /// Forgets the tasks that have ended, and removes their output.
+    /// Drops the tasks that have ended, and removes their output.
     pub(crate) fn clean_up(&self) -> Vec<TaskReport> {
         let mut state = self.state();
         let (ended, running) = state
@@ -242,7 +241,7 @@ impl Tasks {
         let ended: Vec<TaskEntry> = ended;
         let remove = |slot: TaskEntry| {
             if let Some(folder) = &slot.task.folder {
-                // What cannot be removed lies in a private folder among what can be made again.
+                // A leftover folder does no harm: it is private and lies among temporary files.
                 let _ = fs::remove_dir_all(folder);
             }
             slot.task.report()
@@ -250,7 +249,7 @@ impl Tasks {
         ended.into_iter().map(remove).collect()
     }
 
-    /// What has changed since this was last called.
+    /// Returns the changes since the last call.
     pub(crate) fn changes(&self) -> Vec<TaskReport> {
         let mut changes = Vec::new();
         for slot in &mut self.state().slots {
@@ -272,8 +271,8 @@ impl Tasks {
         changes
     }
 
-    /// Tasks that have ended and were not announced yet, oldest first; they count as announced from
-    /// now on.
+    /// Returns up to `most` tasks that have ended without the model's knowledge, oldest first, and
+    /// marks them as announced.
     pub(crate) fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         let mut state = self.state();
         let lost = most.min(state.lost.len());
@@ -289,8 +288,7 @@ impl Tasks {
         taken
     }
 
-    /// Ends every task that still runs, and gives what nobody has heard of: those, and the ones
-    /// that had ended before.
+    /// Ends every running task, and returns all tasks whose end the model does not know.
     pub(crate) async fn end_all(&self) -> Vec<TaskReport> {
         let running: Vec<_> = self
             .list()
@@ -307,7 +305,7 @@ impl Tasks {
         self.take_ended(usize::MAX)
     }
 
-    /// Takes note of a task an earlier haft started.
+    /// Restores a task that an earlier haft process started.
     pub(crate) fn remember(&self, id: &str, command: &str, output: Option<PathBuf>) {
         let mut state = self.state();
         if let Some(number) = id.strip_prefix('t').and_then(|number| number.parse().ok()) {
@@ -332,7 +330,7 @@ impl Tasks {
         });
     }
 
-    /// Takes note of what became of tasks of an earlier haft, as far as it wrote that down.
+    /// Restores the reports that an earlier haft process stored when it ended.
     pub(crate) fn remember_ended(&self, reports: Vec<TaskReport>) {
         let mut state = self.state();
         for report in reports {
@@ -342,7 +340,7 @@ impl Tasks {
         }
     }
 
-    /// The model knows of the end of this task, whoever ran it.
+    /// Records that the model knows of the end of a task, of this process or an earlier one.
     pub(crate) fn settle(&self, id: &str) {
         let mut state = self.state();
         state.lost.retain(|lost| lost.id != id);
@@ -357,7 +355,7 @@ impl Tasks {
 }
 
 impl TaskTable {
-    /// Forgets the oldest tasks that ended and were reported, so that there is an end to it.
+    /// Drops the oldest tasks that have ended and were reported, to bound the memory.
     fn forget_old(&mut self) {
         let is_over = |slot: &TaskEntry| {
             slot.announced

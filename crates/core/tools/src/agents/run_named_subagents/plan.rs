@@ -1,18 +1,18 @@
-//! The work as the model writes it: YAML text, or the same as an object.
+//! Parses the plan of tasks that the model writes, as YAML text or as a JSON object.
 
 use haft_tool::{Assignment, WorkOrder, WorkPlace};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// More than this is a mistake.
+/// The maximum number of tasks in one call. A larger number is a mistake.
 const MOST: usize = 32;
 
-/// What was written.
+/// The unparsed `subagents` argument.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum PlanText {
     Text(String),
-    /// Some models send the object instead of its text.
+    /// Some models send an object instead of YAML text.
     Object(Value),
 }
 
@@ -33,7 +33,7 @@ struct AgentEntry {
 }
 
 impl PlanText {
-    /// What it says, or what is wrong with it.
+    /// Parses the plan. An error message is meant for the model.
     pub(super) fn read(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
         let plan = match self {
             Self::Text(text) => from_yaml(&text)?,

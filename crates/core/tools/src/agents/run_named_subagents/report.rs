@@ -1,4 +1,4 @@
-//! What the model reads of the work it gave out.
+//! Formats the results of sub-agents for the model.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const BACKGROUND: &str = "background";
 
-/// What is said of agents that now work while the model goes on.
+/// Returns the result for agents that were started in the background.
 pub(super) fn started(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
     let line =
         |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
@@ -25,7 +25,7 @@ pub(super) fn started(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
     Envelope::success(text).with_data(data)
 }
 
-/// The agents that a result of the tool says were started in the background.
+/// Reads back the agents that a result of the tool reports as started in the background.
 pub fn started_in_background(envelope: &Envelope) -> Vec<StartedAgent> {
     let named = Some(&envelope.data)
         .filter(|data| data["mode"] == BACKGROUND)
@@ -40,7 +40,7 @@ pub fn started_in_background(envelope: &Envelope) -> Vec<StartedAgent> {
         .collect()
 }
 
-/// What the model reads of agents that worked beside it and have ended.
+/// Formats the reports of background agents that have ended, for the model.
 pub fn ended_text(reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) -> String {
     sections(reports, limits, tools).join("\n\n")
 }
@@ -57,7 +57,7 @@ fn sections(reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) ->
         .collect()
 }
 
-/// One section for each agent, in the order given.
+/// Returns the result with one section for each agent, in the order of `reports`.
 pub(super) fn envelope(
     order: WorkOrder,
     reports: &[AgentReport],

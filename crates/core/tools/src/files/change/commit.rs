@@ -1,9 +1,9 @@
-//! Carrying out a change: all of it, or nothing.
+//! Carries out a change completely or not at all.
 //!
-//! The steps, each on disk before the next: the journal; the temporary files beside their targets;
-//! the journal's second stage; each file in its place; for several files the journal's third stage.
-//! A failure before that takes everything back; from then on the change is done and only temporary
-//! files are left to be removed.
+//! Each step is on disk before the next begins: the journal; the temporary files beside their
+//! targets; the journal's second stage; each file in its place; for several files the journal's
+//! third stage. A failure before that rolls everything back. After it the change is done, and only
+//! temporary files remain to be removed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,22 +18,22 @@ use super::place::{self, OpenFolders, Placed, RollbackResult};
 use super::{ChangeAction, ChangeError, PlannedChange};
 use crate::files::disk::{Loaded, state_of};
 
-/// What the kernel says of a link that was not followed.
+/// The kernel's error code for a symbolic link that was not followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
-/// A temporary file begins with this.
+/// The beginning of a temporary file's name.
 const PREFIX: &str = ".haft-";
 
-/// A file after the change.
+/// The result of a change for one file.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
-    /// How it looks now; `None` when it is gone.
+    /// The new state; `None` if the file was deleted.
     pub(crate) state: Option<FileState>,
-    /// What could not be kept of it, as sentences.
+    /// Attributes that could not be kept, as sentences.
     pub(crate) notes: Vec<String>,
 }
 
-/// Carries out a change. Files must be named once each.
+/// Carries out a change. `changes` names each file once.
 pub(super) fn commit(
     journal: &Path,
     changes: &[PlannedChange<'_>],
@@ -169,8 +169,8 @@ fn write_temporary(
             source,
         }
     };
-    // What replaces a private file is private from the first byte on; a new file is what the umask
-    // makes of 0666.
+    // A file that replaces a private one is private from the first byte on. A new file gets 0666
+    // minus the umask.
     let mode = if like.is_some() { 0o600 } else { 0o666 };
     let mut file: File = folder
         .create(entry.temporary(), mode)
@@ -230,15 +230,16 @@ fn place_all(
     Ok(())
 }
 
-/// A file that someone else changed after haft did, so that it could not be taken back.
+/// A file that was not rolled back because another process changed it after haft did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(super) path: PathBuf,
-    /// Where the content is that it had before.
+    /// The file that holds its earlier content, if any.
     pub(super) earlier: Option<PathBuf>,
 }
 
-/// Takes back every step of a change, the last first, and names the files that had to be left.
+/// Rolls back every step of a change, the last first, and returns the files that could not be
+/// restored.
 pub(super) fn roll_back(
     record: &JournalRecord,
     folders: &mut OpenFolders,
@@ -246,7 +247,7 @@ pub(super) fn roll_back(
     let mut left = Vec::new();
     for entry in record.entries.iter().rev() {
         let folder = match folders.get(entry.folder(), OpenFolder::open) {
-            // With its folder the file is gone, and with it everything that could be taken back.
+            // The folder is gone, and with it everything that could be rolled back.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             result => result?,
         };
@@ -265,13 +266,13 @@ pub(super) fn roll_back(
     Ok(left)
 }
 
-/// Removes what was made while no file had changed yet.
+/// Removes temporary files and created folders of a change that has not changed any file yet.
 pub(super) fn discard(record: &JournalRecord, folders: &mut OpenFolders) {
     discard_temporaries(record, folders);
     remove_folders(record);
 }
 
-/// Removes the temporary files. A failure leaves one lying about, which is no reason to fail.
+/// Removes the temporary files. A failure is ignored: a leftover temporary file does no harm.
 pub(super) fn discard_temporaries(record: &JournalRecord, folders: &mut OpenFolders) {
     for entry in &record.entries {
         if let Ok(folder) = folders.get(entry.folder(), OpenFolder::open) {
@@ -281,7 +282,8 @@ pub(super) fn discard_temporaries(record: &JournalRecord, folders: &mut OpenFold
     }
 }
 
-/// Removes the folders that were made, if they are empty: what someone else put there stays.
+/// Removes the folders that were created for the change, unless another process put something in
+/// them.
 fn remove_folders(record: &JournalRecord) {
     for made in record.folders.iter().rev() {
         if let (Some(parent), Some(name)) = (made.path.parent(), made.path.file_name())

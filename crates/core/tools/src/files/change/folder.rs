@@ -1,8 +1,8 @@
-//! A folder held open, so that what is done in it is done in that very folder.
+//! A folder that is held open, so that every operation acts on that very folder.
 //!
 //! Invariant: no symbolic link is followed, neither on the way to the folder nor in it. A path is
-//! resolved once, before anything is done; a folder that is swapped for a link after that makes the
-//! next step fail instead of leading it elsewhere.
+//! resolved once, before anything is done; if a folder is swapped for a link after that, the next
+//! step fails instead of acting elsewhere.
 
 mod put_back;
 
@@ -22,36 +22,35 @@ use rustix::io::Errno;
 
 use super::journal::random_name;
 
-/// Where two files change places by link and rename, the one that has to wait stands under this
-/// name for a moment.
+/// The suffix of a third name, used for a moment while two files are exchanged by link and rename.
 const SPARE: &str = ".old";
 
-/// Only to be a starting point: on Linux this needs no permission to list the folder.
+/// Flags to open a folder as a starting point only: on Linux this needs no permission to list it.
 const AS_PLACE: OFlags = PLACE.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(target_os = "linux")]
 const PLACE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PLACE: OFlags = OFlags::RDONLY;
 
-/// An open folder. Whatever haft writes into a project is written through one.
+/// An open folder. All writes to a project go through one.
 pub struct OpenFolder {
     descriptor: OwnedFd,
     path: PathBuf,
     renames: Renames,
 }
 
-/// How files change places.
+/// The way in which files are renamed and exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renames {
-    /// In one step, and in several where the file system can't.
+    /// In one step, or in several if the file system has no atomic operation.
     Best,
-    /// In several steps, as if the file system couldn't.
+    /// Always in several steps.
     #[cfg(test)]
     Plain,
 }
 
 impl OpenFolder {
-    /// Opens a folder by its absolute path, which must hold no links, `.` or `..`.
+    /// Opens a folder by its absolute path, which must not contain links, `.` or `..`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             descriptor: reach(path, AS_PLACE)?,
@@ -60,14 +59,14 @@ impl OpenFolder {
         })
     }
 
-    /// Opens a folder and makes what is missing on the way to it.
+    /// Opens a folder, and creates the missing folders on the way to it.
     pub fn open_or_make(path: &Path) -> io::Result<Self> {
         match (Self::open(path), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
                 let parent = Self::open_or_make(parent)?;
                 match mkdirat(&parent.descriptor, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) => parent.sync(),
-                    // Someone else made it just now.
+                    // Another process created the folder in the meantime.
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -77,7 +76,7 @@ impl OpenFolder {
         }
     }
 
-    /// The folders on the way to this one that do not exist, outermost first.
+    /// Returns `path` and its ancestors that do not exist, outermost first.
     pub fn missing(path: &Path) -> Vec<PathBuf> {
         let absent = |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
         let mut missing: Vec<PathBuf> = path
@@ -103,17 +102,17 @@ impl OpenFolder {
         })
     }
 
-    /// Where it was when it was opened.
+    /// Returns the path under which the folder was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What stands under a name, a link as itself; nothing is opened.
+    /// Returns the metadata of an entry without opening or following it.
     #[cfg(not(target_os = "linux"))]
     pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
         let held = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let found = self.path.join(name).symlink_metadata()?;
-        // The path may lead to another folder by now.
+        // Another folder may be at this path by now.
         let is_same = (found.dev(), found.ino()) == (held.st_dev as u64, held.st_ino);
         if is_same {
             Ok(found)
@@ -122,20 +121,20 @@ impl OpenFolder {
         }
     }
 
-    /// What stands under a name, a link as itself; nothing is opened.
+    /// Returns the metadata of an entry without opening or following it.
     #[cfg(target_os = "linux")]
     pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.descriptor, name, flags, Mode::empty())?).metadata()
     }
 
-    /// Opens a file for reading. A pipe does not block, a link is an error.
+    /// Opens a file for reading. Does not block on a pipe; a link is an error.
     pub fn read(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::empty())?.into())
     }
 
-    /// Makes a file under a name that must be free. The umask applies.
+    /// Creates a file under an unused name. The umask applies.
     pub fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -147,17 +146,16 @@ impl OpenFolder {
         Ok(unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Makes a link, under a name that must be free.
+    /// Creates a symbolic link under an unused name.
     pub fn link(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.descriptor, name)?)
     }
 
-    /// Where a link leads.
+    /// Returns the target of a symbolic link.
     pub fn target(&self, name: &OsStr) -> io::Result<Vec<u8>> {
         Ok(readlinkat(&self.descriptor, name, Vec::new())?.into_bytes())
     }
 
-    /// Makes a folder inside this one.
     pub fn make_folder(&self, name: &OsStr, mode: u32) -> io::Result<()> {
         Ok(mkdirat(&self.descriptor, name, as_mode(mode))?)
     }
@@ -187,13 +185,13 @@ impl OpenFolder {
         )?)
     }
 
-    /// A name in it that nobody can foresee; all that begin alike are removed by
-    /// [`OpenFolder::remove_left`].
+    /// Returns an unpredictable name that starts with `beginning`. [`OpenFolder::remove_leftovers`]
+    /// finds such files by their beginning.
     pub fn temporary_name(beginning: &str) -> io::Result<OsString> {
         Ok(format!("{beginning}{}.tmp", random_name()?).into())
     }
 
-    /// Removes the files with names of this kind that a killed process left.
+    /// Removes files with temporary names that a killed process left.
     pub fn remove_left(&self, beginning: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::new(openat(&self.descriptor, ".", flags, Mode::empty())?)? {
@@ -207,16 +205,16 @@ impl OpenFolder {
         Ok(())
     }
 
-    /// Removes a folder inside this one, if it is empty.
+    /// Removes a subfolder if it is empty.
     pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Lets a file and its temporary change places: at every moment the name has one or the other.
+    /// Exchanges a file and its temporary file. At every moment, `name` refers to one of the two.
     ///
-    /// A file system that can't do it in one step (NFS and some FUSE ones) does it in three.
-    /// Whoever renames another file over this name between the first and the second of them
-    /// loses it; nothing a program can do closes that gap there.
+    /// A file system without an atomic exchange (NFS and some FUSE ones) needs three steps. If
+    /// another process renames a file to `name` between the first and the second step, that file is
+    /// lost; no program can close this gap.
     pub fn exchange(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         if self.renames == Renames::Best {
             match renameat_with(
@@ -239,7 +237,7 @@ impl OpenFolder {
         self.rename(&spare, temporary)
     }
 
-    /// Gives a file another name, which must be free.
+    /// Renames a file; fails if the new name exists.
     pub fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         if self.renames == Renames::Best {
             match renameat_with(
@@ -253,8 +251,8 @@ impl OpenFolder {
                 result => return Ok(result?),
             }
         }
-        // A link is never made over something that is there; a file that has both names for a
-        // moment is known by its inode.
+        // A hard link never replaces an existing file. A file that has both names for a moment is
+        // recognized by its inode.
         match linkat(
             &self.descriptor,
             from,
@@ -263,7 +261,7 @@ impl OpenFolder {
             AtFlags::empty(),
         ) {
             Ok(()) => self.remove(from),
-            // No hard links either: asking first is the best there is.
+            // Without hard links, checking first is the best option.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 match self.look(to) {
                     Ok(_) => Err(Errno::EXIST.into()),
@@ -274,9 +272,9 @@ impl OpenFolder {
         }
     }
 
-    /// Clears up behind an [`exchange`](Self::exchange) or a
-    /// [`rename_to_free`](Self::rename_to_free) that was done in steps and interrupted between
-    /// them, so that either all or nothing of it was done.
+    /// Completes or undoes an [`exchange_files`](Self::exchange_files) or a
+    /// [`rename_no_replace`](Self::rename_no_replace) that took several steps and was interrupted
+    /// between them.
     pub(crate) fn settle(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         let spare = spare_name(temporary);
         if self.look(&spare).is_ok() {
@@ -297,7 +295,7 @@ impl OpenFolder {
         Ok(renameat(&self.descriptor, from, &self.descriptor, to)?)
     }
 
-    /// The same file under a second name; a copy where there are no hard links.
+    /// Gives a file a second name, or copies it if the file system has no hard links.
     fn duplicate(&self, name: &OsStr, second: &OsStr) -> io::Result<()> {
         match linkat(
             &self.descriptor,
@@ -321,8 +319,8 @@ impl OpenFolder {
         }
     }
 
-    /// Makes renames survive a power cut. Best effort: some file systems can't sync a folder, and
-    /// files are whole either way.
+    /// Makes renames survive a power cut. Best effort: some file systems cannot sync a folder, and
+    /// files are complete either way.
     pub fn sync(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(open) = openat(&self.descriptor, ".", flags, Mode::empty()) {
@@ -337,24 +335,23 @@ fn spare_name(temporary: &OsStr) -> OsString {
     name
 }
 
-/// Its type is not the same everywhere.
+/// The integer type of a mode differs between platforms.
 fn as_mode(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode as _)
 }
 
-/// Opens what stands at an absolute path, following no link.
+/// Opens an absolute path without following any link.
 pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     {
-        // A link in the place of a folder is then reported as a link, not as something that is no
-        // folder.
+        // With `O_NOFOLLOW`, a link in place of a folder would be reported as "not a folder";
+        // without it, as a link.
         let follow = if flags.contains(OFlags::DIRECTORY) {
             OFlags::empty()
         } else {
             OFlags::NOFOLLOW
         };
-        // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could
-        // forbid.
+        // Without links and `..` in the path, RESOLVE_BENEATH would forbid nothing more.
         let resolve =
             rustix::fs::ResolveFlags::NO_SYMLINKS | rustix::fs::ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(
@@ -378,7 +375,7 @@ fn step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         match component {
             Component::RootDir => {}
             Component::Normal(name) => steps.push(name),
-            // Nothing that was resolved has these.
+            // A resolved path has none of these.
             Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
                 return Err(Errno::INVAL.into());
             }

@@ -1,18 +1,18 @@
-//! What a change is about to do, on disk before it does it.
+//! Records on disk the steps that a change is about to take.
 //!
-//! One file a change, locked while the process lives, so that another one can tell a change that is
-//! under way from one that was interrupted. Its ending is the stage:
+//! Each change has one journal file, locked while its process lives, so that another process can
+//! tell a running change from an interrupted one. The file extension is the stage:
 //!
 //! - `writing`: temporary files are being written; no file has changed yet.
-//! - `placing`: several files are being replaced; all that was done must be taken back.
-//! - `done`: every one of them is new; only temporary files are left to be removed.
-//! - `single`: the only file is being replaced. It is old or new whatever happens, so there is
-//!   nothing to take back.
+//! - `placing`: several files are being replaced; recovery must roll all of them back.
+//! - `done`: all files are replaced; only temporary files remain to be removed.
+//! - `single`: the only file is being replaced. It is old or new at any moment, so there is nothing
+//!   to roll back.
 //!
-//! Invariant: a stage is reached in one step (a rename), after everything the stage before stands
-//! for is on disk. The journal of a single file need not survive a power cut, only the death of the
-//! process: without it nothing but a temporary file stays behind. That saves most of the waiting
-//! for the disk.
+//! Invariant: a stage is reached in one step (a rename), after everything that the earlier stage
+//! stands for is on disk. The journal of a single file need not survive a power cut, only the death
+//! of the process: without it, only a temporary file is left behind. That saves most of the time
+//! spent waiting for the disk.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stored_path;
 
-/// How far a change has come.
+/// The progress of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JournalStage {
     Writing,
@@ -45,7 +45,8 @@ impl JournalStage {
         }
     }
 
-    /// The stage of a journal by its file name; `None` for what is no journal.
+    /// Returns the stage by the extension of a journal's path, or `None` if the file is not a
+    /// journal.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?;
         [Self::Writing, Self::Placing, Self::Done, Self::Single]
@@ -54,7 +55,7 @@ impl JournalStage {
     }
 }
 
-/// What a file holds, short enough to be noted.
+/// The size and hash of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Print {
     pub(super) size: u64,
@@ -70,13 +71,13 @@ impl Print {
     }
 }
 
-/// One file of a change. Without `before` it is made, without `after` it is removed.
+/// One file of a change. Without `before` it is created, without `after` it is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
-    /// The name, in the same folder, of the new content before and of the old one after it took
-    /// its place.
+    /// A name in the folder of `path`. It holds the new content before the exchange and the old
+    /// content after it.
     pub(super) temporary: String,
     pub(super) before: Option<Print>,
     pub(super) after: Option<Print>,
@@ -96,7 +97,7 @@ impl JournalEntry {
     }
 }
 
-/// A whole change.
+/// All files and folders of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalRecord {
     /// Folders that do not exist yet, outermost first.
@@ -104,14 +105,14 @@ pub(super) struct JournalRecord {
     pub(super) entries: Vec<JournalEntry>,
 }
 
-/// A folder that is made for the change.
+/// A folder that is created for the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalFolder {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
 }
 
-/// The journal of one change; its lock is held as long as this lives.
+/// The journal of one change. Its lock is held until this value is dropped.
 pub(super) struct Journal {
     lock: LockFile,
     path: PathBuf,
@@ -119,7 +120,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Notes a change before anything of it is done.
+    /// Writes the journal of a change, before any of its steps.
     pub(super) fn begin(folder: &Path, record: &JournalRecord) -> io::Result<Self> {
         haft_files::create_folder(folder)?;
         let text = serde_json::to_vec(record)?;
@@ -134,7 +135,7 @@ impl Journal {
                 .with_extension(JournalStage::Writing.ending());
             let lock = LockFile::create_new(&path)?;
             // A process that recovers journals may have found the new file before it was locked,
-            // and removed it as that of a dead process.
+            // and removed it as the journal of a dead process.
             if lock.file().metadata()?.nlink() == 0 {
                 continue;
             }
@@ -170,7 +171,7 @@ impl Journal {
         let Some(lock) = taken else {
             return Ok(None);
         };
-        // It may have reached another stage or its end before the lock was free.
+        // Before this lock was taken, the other process may have renamed or removed the journal.
         let identity = |of: &fs::Metadata| (of.dev(), of.ino());
         let held = identity(&lock.file().metadata()?);
         let still_there = path
@@ -183,17 +184,17 @@ impl Journal {
         }))
     }
 
-    /// What was noted; `None` when the process died before it was written whole.
+    /// Reads the record, or returns `None` if the process died before it was written completely.
     pub(super) fn record(&self) -> io::Result<Option<JournalRecord>> {
         Ok(serde_json::from_slice(&fs::read(&self.path)?).ok())
     }
 
-    /// Reaches the next stage.
+    /// Moves the journal to the next stage.
     pub(super) fn advance(&mut self, stage: JournalStage) -> io::Result<()> {
         self.rename(stage.ending())
     }
 
-    /// Sets the journal aside, for a person to look at.
+    /// Sets the journal aside for a person to inspect.
     pub(super) fn give_up(mut self) -> PathBuf {
         let _ = self.rename("failed");
         self.path
@@ -206,15 +207,15 @@ impl Journal {
         Ok(())
     }
 
-    /// The change is over.
+    /// Removes the journal of a finished change.
     pub(super) fn remove(self) {
-        // Should it stay, the next start finds nothing left to do and removes it.
+        // If the file stays, the next start finds nothing left to do and removes it.
         let _ = fs::remove_file(&self.path);
         drop(self.lock);
     }
 }
 
-/// A name nobody can foresee.
+/// Returns an unpredictable name.
 pub(super) fn random_name() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! What a file keeps when its content is replaced: owner, mode, and extended attributes, which hold
-//! the access lists.
+//! Copies the attributes of a file to the file that replaces it: owner, mode, and extended
+//! attributes, which contain access control lists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -15,13 +15,13 @@ use rustix::io::Errno;
 
 use crate::files::disk::Loaded;
 
-/// Who may do what beyond owner, group and others.
+/// The access control list, as an extended attribute.
 const ACCESS_LIST: &str = "system.posix_acl_access";
-/// What a program may do when it is run. The kernel takes it off a file that is written to, and so
-/// does haft.
+/// The capabilities of a program. The kernel removes them when the file is written to, and haft
+/// does not copy them.
 const CAPABILITIES: &str = "security.capability";
 
-/// A new file could not be made like the old one.
+/// A failure to copy the owner or the mode of the old file.
 pub(super) enum KeepError {
     Owner {
         uid: u32,
@@ -31,7 +31,8 @@ pub(super) enum KeepError {
     Mode(io::Error),
 }
 
-/// Makes a new file like the old one, and says which attributes it could not take over.
+/// Copies owner, mode and extended attributes to a new file. Returns the names of attributes that
+/// could not be copied.
 pub(super) fn take_after(new: &File, old: &Loaded) -> Result<Vec<String>, KeepError> {
     let uid = old.metadata.uid();
     let gid = old.metadata.gid();
@@ -45,7 +46,7 @@ pub(super) fn take_after(new: &File, old: &Loaded) -> Result<Vec<String>, KeepEr
         })?;
     }
     let lost = take_attributes(new, &old.file).map_err(KeepError::Mode)?;
-    // Last: a new owner and a new access list both take set-id bits away.
+    // The mode comes last: changing the owner or the access control list clears set-id bits.
     let mode = Permissions::from_mode(old.metadata.mode() & 0o7777);
     new.set_permissions(mode).map_err(KeepError::Mode)?;
     Ok(lost)
@@ -54,12 +55,12 @@ pub(super) fn take_after(new: &File, old: &Loaded) -> Result<Vec<String>, KeepEr
 fn take_attributes(new: &File, old: &File) -> io::Result<Vec<String>> {
     let names = match attributes(old) {
         Ok(names) => names,
-        // A file system without them.
+        // The file system has no extended attributes.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
     if !names.iter().any(|name| name == ACCESS_LIST) {
-        // The folder may have a default list that new files get and this one never had.
+        // A default list of the folder applies to new files, but the old file has none.
         match fremovexattr(new, ACCESS_LIST) {
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
@@ -93,7 +94,7 @@ fn value(file: &File, name: &OsStr) -> Result<Vec<u8>, Errno> {
     )
 }
 
-/// A list or value of unknown length: asked for its length first, and again should it grow in
+/// Reads a list or value of unknown length: queries the length first, and again if it grew in
 /// between.
 fn filled(
     length: impl Fn() -> Result<usize, Errno>,

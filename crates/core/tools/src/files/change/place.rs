@@ -1,7 +1,7 @@
-//! Putting a file in its place, and taking that back.
+//! Puts a file in its place, and undoes that.
 //!
-//! Invariant: what someone else wrote is never removed or overwritten. What a step took out of a
-//! place is looked at after it was taken: only then can nobody change it unnoticed.
+//! Invariant: content written by another process is never removed or overwritten. Content taken out
+//! of a place is inspected afterwards: only then can no other process change it unnoticed.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use super::folder::OpenFolder;
 use super::journal::{JournalEntry, Print};
 
-/// Folders of a change, each opened once and held until the change is over.
+/// The folders of a change, each opened once and held until the change is over.
 #[derive(Default)]
 pub(super) struct OpenFolders(HashMap<PathBuf, Rc<OpenFolder>>);
 
@@ -37,15 +37,15 @@ impl OpenFolders {
     }
 }
 
-/// What came of putting a file in its place.
+/// The result of putting a file in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
     Yes,
-    /// Something else stood there than was read. What the step did must be taken back.
+    /// The place held other content than was read. The step must be undone.
     Overtaken,
 }
 
-/// Puts the new file in place of the old one, which then has the temporary's name.
+/// Exchanges the old file and the new one; the old one then has the temporary name.
 pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
     let name = entry.name();
     let temporary = entry.temporary();
@@ -75,7 +75,8 @@ pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Pla
     }
 }
 
-/// Finishes what [`place`] did if it came to its end, and says whether it had.
+/// Completes [`place_file`] after an interruption if it had reached its end, and returns whether it
+/// had.
 pub(super) fn finish(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
     let name = entry.name();
     let temporary = entry.temporary();
@@ -94,18 +95,19 @@ pub(super) fn finish(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Pl
     Ok(Placed::Yes)
 }
 
-/// What came of taking a step back.
+/// The result of undoing a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RollbackResult {
     /// All that was done is undone.
     Yes,
-    /// Someone else changed the file after haft did; theirs stands.
+    /// Another process changed the file after haft did; its content stays.
     Left,
-    /// As before, and what the file was earlier is kept under the temporary name.
+    /// Another process changed the file after haft did, and the earlier content is kept under the
+    /// temporary name.
     LeftWithEarlier,
 }
 
-/// Takes back what [`place`] did, or may have done before the process died.
+/// Undoes [`place_file`], whether or not the step was carried out before the process died.
 pub(super) fn take_back(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<RollbackResult> {
     let name = entry.name();
     let temporary = entry.temporary();
@@ -113,7 +115,7 @@ pub(super) fn take_back(folder: &OpenFolder, entry: &JournalEntry) -> io::Result
     match (&entry.before, &entry.after) {
         (Some(before), Some(after)) => take_back_content(folder, entry, before, after),
         (None, Some(after)) => take_back_new(folder, entry, after),
-        // Whatever was taken away comes back, also if it is not what was read.
+        // A removed file comes back even if its content is not what was read.
         (Some(_), None) if exists(folder, temporary)? => {
             match folder.rename_to_free(temporary, name) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -138,7 +140,7 @@ fn take_back_content(
         return Ok(RollbackResult::Yes);
     }
     if holds(folder, temporary, after)? {
-        // It never took its place.
+        // The new content never took its place.
         folder.remove(temporary)?;
         return Ok(RollbackResult::Yes);
     }
@@ -151,7 +153,7 @@ fn take_back_content(
         });
     }
     if holds(folder, name, before)? && holds(folder, temporary, before)? {
-        // Someone else has put the old content back.
+        // Another process has put the old content back.
         folder.remove(temporary)?;
         return Ok(RollbackResult::Yes);
     }
@@ -179,7 +181,7 @@ fn take_back_new(
         folder.remove(temporary)?;
         return Ok(RollbackResult::Yes);
     }
-    // Someone changed it at this very moment.
+    // Another process changed the file at this very moment.
     match folder.rename_to_free(temporary, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Ok(RollbackResult::LeftWithEarlier)
@@ -195,7 +197,7 @@ fn exists(folder: &OpenFolder, name: &OsStr) -> io::Result<bool> {
     }
 }
 
-/// Whether a regular file stands under this name with exactly this content.
+/// True if `name` is a regular file with exactly this content.
 fn holds(folder: &OpenFolder, name: &OsStr, expected: &Print) -> io::Result<bool> {
     match folder.look(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -203,7 +205,7 @@ fn holds(folder: &OpenFolder, name: &OsStr, expected: &Print) -> io::Result<bool
     }
 }
 
-/// The content of a file; nothing where it is no regular one.
+/// Returns the fingerprint of a file, or `None` if it is not a regular file.
 fn print(folder: &OpenFolder, name: &OsStr) -> io::Result<Option<Print>> {
     if !folder.look(name)?.is_file() {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! After a process died in the middle of a change: what it did is taken back.
+//! Rolls back or completes changes whose process died in the middle.
 //!
-//! Invariant: a change of several files is taken back unless it was done, so that files are as they
-//! were or as they should become, never a mix; and what someone else changed since is left alone.
+//! Invariant: a change of several files is rolled back unless it was done, so that files are all
+//! old or all new, never a mix. Files that another process changed since are left alone.
 
 use std::fmt;
 use std::io;
@@ -13,37 +13,36 @@ use super::journal::{Journal, JournalRecord, JournalStage};
 use super::list;
 use super::place::{self, OpenFolders, Placed};
 
-/// How many files a message names.
+/// The maximum number of files that a message names.
 const NAMED: usize = 5;
 
-/// A change that was interrupted, and what came of it.
+/// The recovery of one interrupted change.
 #[derive(Debug)]
 pub struct Recovery {
-    /// The files it was about.
+    /// The files of the change.
     pub files: Vec<PathBuf>,
-    /// What was found and done.
     pub outcome: RecoveryOutcome,
 }
 
-/// What came of an interrupted change.
+/// The result of recovering one change.
 #[derive(Debug)]
 pub enum RecoveryOutcome {
     /// No file had been changed yet; temporary files were removed.
     NothingChanged,
     /// All files had been changed; temporary files were removed.
     AllChanged,
-    /// Some had been changed and are again what they were.
+    /// Some files had been changed; they were rolled back.
     RolledBack,
-    /// As before, except for files that someone else changed since, which were left.
+    /// The change was rolled back, except for files that another process changed since.
     RolledBackExcept {
-        /// These files, with the place of their earlier content, for people.
+        /// The files that were not rolled back and where their earlier content is, as text for
+        /// people.
         left: String,
     },
-    /// It could not be taken back.
+    /// The change could not be rolled back.
     Failed {
-        /// Why.
         reason: String,
-        /// Where it is noted what was under way.
+        /// The journal of the change.
         journal: PathBuf,
     },
 }
@@ -92,8 +91,8 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// Finishes what processes that are gone left behind in this journal folder. Changes of living
-/// processes are left alone.
+/// Recovers the changes of dead processes in a journal folder. Changes of living processes are left
+/// alone.
 pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
     let listed = match std::fs::read_dir(journal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -113,7 +112,7 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
         };
         match journal.record()? {
             Some(record) => recovered.push(finish(journal, &record, stage)),
-            // Nothing had been done yet, or the only file is old or new as it is.
+            // No file had been changed yet, or the only file is old or new as it is.
             None if matches!(stage, JournalStage::Writing | JournalStage::Single) => {
                 journal.remove();
             }
@@ -126,7 +125,7 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
     Ok(recovered)
 }
 
-/// A journal that was on disk whole and is not any more.
+/// Reports a journal that had been written completely and is damaged now.
 fn unreadable(journal: Journal) -> RecoveryOutcome {
     RecoveryOutcome::Failed {
         reason: "its journal is damaged".into(),
@@ -161,8 +160,8 @@ fn finish(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Reco
     }
 }
 
-/// The only file is old or new, and stays so; what was taken out of its place goes, unless it is
-/// someone else's.
+/// Recovers a change of one file, which is old or new and stays so. The content taken out of its
+/// place is removed, unless another process wrote it.
 fn finish_single(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<RecoveryOutcome> {
     let [entry] = record.entries.as_slice() else {
         return Err(io::Error::other("its journal is damaged"));

@@ -1,4 +1,4 @@
-//! Paths in a file: as text, or as bytes where they are none.
+//! Serializes paths as text, or as bytes if they are not UTF-8.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,9 +1,10 @@
-//! Applying blocks of lines to a text: a pure function.
+//! Applies blocks of lines to a text: a pure function.
 //!
-//! All blocks are looked for in the text as it was before the call, so the line numbers in every
-//! message are those the model has read, and no block can match what another one wrote. Invariants:
-//! every byte outside the changed lines is kept; a line that a block keeps is not changed, not even
-//! in its white space or its end; a new line ends as the one it replaces or as its neighbours do.
+//! All blocks are searched for in the text as it was before the call, so the line numbers in every
+//! message are those that the model has read, and no block can match lines that another block
+//! wrote. Invariants: every byte outside the changed lines is kept; a line that a block keeps does
+//! not change, not even in its white space or line end; a new line ends like the line it replaces,
+//! or like its neighbors.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,39 +24,38 @@ pub(crate) enum MatchPolicy {
 /// One line of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockLine {
-    /// It stays.
+    /// A line that stays.
     Keep(String),
-    /// It goes.
+    /// A line to remove.
     Remove(String),
-    /// It is new.
+    /// A line to add.
     Add(String),
 }
 
-/// Where a block may stand.
+/// The places at which a block may match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockAnchor {
-    /// In any place.
+    /// Any place.
     #[default]
     Anywhere,
-    /// At the end of the file.
+    /// Only the end of the file.
     AtEnd,
 }
 
-/// Lines to find and what becomes of them. Without lines to find it stands below its headings, or
-/// at the end of the file.
+/// Lines to find and their replacement. A block without lines to find is inserted below its
+/// headings, or at the end of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditBlock {
-    /// Its lines.
+    /// The kept, removed and added lines, in order.
     pub pieces: Vec<BlockLine>,
-    /// Lines that stand somewhere above it, outermost first: the block is the next fitting place
+    /// Lines that occur above the block, outermost first: the block matches at the first place
     /// below them.
     pub headings: Vec<String>,
-    /// Where it may stand.
     pub place: BlockAnchor,
 }
 
 impl EditBlock {
-    /// The block that makes the second lines of the first ones.
+    /// Creates the block that turns the lines of `search` into those of `replace`.
     pub(crate) fn replacing(search: &[String], replace: &[String]) -> Self {
         let mut pieces = Vec::with_capacity(search.len() + replace.len());
         for change in similar::capture_diff_slices(similar::Algorithm::Myers, search, replace) {
@@ -80,8 +80,8 @@ impl EditBlock {
         }
     }
 
-    /// The same block for a file that may hold carriage returns: it may have copied their pictures,
-    /// or several of such lines as one.
+    /// Adapts the block to a file that may contain carriage returns: the block may contain the
+    /// symbol `␍` for them, or several such lines as one.
     fn for_file(&self, file: &str) -> Self {
         if !file.contains('\r') {
             return self.clone();
@@ -108,7 +108,7 @@ impl EditBlock {
         }
     }
 
-    /// The lines it looks for.
+    /// Returns the lines that the block searches for.
     fn old(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Remove(_));
         self.pieces
@@ -118,7 +118,7 @@ impl EditBlock {
             .collect()
     }
 
-    /// The lines it leaves.
+    /// Returns the kept and added lines.
     fn new_lines(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_));
         self.pieces
@@ -135,15 +135,15 @@ fn text_of(piece: &BlockLine) -> &str {
     }
 }
 
-/// The new text.
+/// The result of applying blocks.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) text: String,
-    /// The blocks, from 1, that matched only when white space was ignored.
+    /// The blocks, counted from 1, that matched only with white space ignored.
     pub(crate) tolerant: Vec<usize>,
 }
 
-/// A block that does not fit. Nothing is changed then. Blocks and lines count from 1.
+/// A block that does not match. Nothing is changed then. Blocks and lines count from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockMisfit {
     pub(crate) block: usize,
@@ -152,21 +152,21 @@ pub(crate) struct BlockMisfit {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// Its lines are nowhere; the hint says where the file comes closest.
+    /// The lines are not in the file; the hint names the most similar places.
     NotFound { hint: String },
-    /// One of its headings is nowhere.
+    /// A heading is not in the file.
     NoHeading { heading: String },
-    /// It fits only where another block does.
+    /// The block matches only lines that another block matches.
     Overlap { line: usize },
-    /// It fits several places.
+    /// The block matches several places.
     Ambiguous { lines: Vec<usize> },
 }
 
-/// How two lines are compared.
+/// The way in which two lines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Exact,
-    /// Runs of white space are equal, at both ends they don't count.
+    /// Runs of white space are equal, and white space at both ends is ignored.
     Tolerant,
 }
 
@@ -179,13 +179,13 @@ impl Comparison {
     }
 }
 
-/// Lines that really change, and what they become.
+/// A range of lines and their replacement.
 struct LineChange {
     lines: Range<usize>,
     new: Vec<String>,
 }
 
-/// The text with every block applied.
+/// Applies all blocks to the text, or none.
 pub(crate) fn apply(
     text: &str,
     blocks: &[EditBlock],
@@ -214,7 +214,7 @@ pub(crate) fn apply(
         changes.extend(changes_of(&lines, block, &place, comparison));
         found.push(place);
     }
-    // What is inserted before a line comes before what is made of that line.
+    // Lines inserted before a line precede the replacement of that line.
     changes.sort_by_key(|change| (change.lines.start, change.lines.end));
     Ok(Applied {
         text: build(&lines, &changes),
@@ -222,18 +222,18 @@ pub(crate) fn apply(
     })
 }
 
-/// Looking for one block.
+/// The search for one block.
 struct BlockSearch<'a> {
     lines: &'a [TextLine<'a>],
     block: &'a EditBlock,
-    /// Where the blocks before it stand.
+    /// The places of the earlier blocks.
     taken: &'a [Range<usize>],
     matching: MatchPolicy,
 }
 
 impl BlockSearch<'_> {
-    /// The one place of a block: exactly and after the block before, exactly anywhere, and then
-    /// both ignoring white space.
+    /// Returns the only place of the block. Tries an exact match below the previous block first,
+    /// then an exact match anywhere, and then both with white space ignored.
     fn find(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
         let old = self.block.old();
         if old.is_empty() {
@@ -288,7 +288,7 @@ impl BlockSearch<'_> {
                 .into_iter()
                 .collect()
         } else {
-            // Those after the block before win; only if there are none, the ones above count.
+            // Places below the previous block win; places above count only if there are none.
             let later = places.partition_point(|start| *start < self.after());
             if later < places.len() {
                 places.split_off(later)
@@ -309,7 +309,7 @@ impl BlockSearch<'_> {
         }
     }
 
-    /// Where a block without old lines goes.
+    /// Returns the line before which a block without old lines is inserted.
     fn insertion(&self) -> Result<usize, Why> {
         let at = match self.headings()? {
             Some(headings) if self.block.place == BlockAnchor::Anywhere => self
@@ -324,8 +324,8 @@ impl BlockSearch<'_> {
         }
     }
 
-    /// The places of the innermost heading, after the block before if there are any; `None` without
-    /// headings.
+    /// Returns the places of the innermost heading, preferably below the previous block; `None` if
+    /// the block has no headings.
     fn headings(&self) -> Result<Option<Vec<usize>>, Why> {
         if self.block.headings.is_empty() {
             return Ok(None);
@@ -359,8 +359,8 @@ impl BlockSearch<'_> {
     }
 }
 
-/// The lines that a heading may mean: those that are it, then those that are it but for white
-/// space, then those that begin so.
+/// Returns the lines that match a heading: equal lines; if there are none, lines equal up to white
+/// space; and if there are none, lines that begin with the heading.
 fn headings_like(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usize> {
     let is = |same: &dyn Fn(&str) -> bool| -> Vec<usize> {
         lines
@@ -397,7 +397,8 @@ fn places(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<u
         .collect()
 }
 
-/// The lines a block really changes: those it keeps stay as they are in the file.
+/// Returns the changes of a block. Kept lines are not among them, so they stay as they are in the
+/// file.
 fn changes_of(
     lines: &[TextLine<'_>],
     block: &EditBlock,
@@ -442,8 +443,8 @@ fn changes_of(
     changes
 }
 
-/// How the file is indented where the block is indented so, for the lines that both have; `None`
-/// where they disagree.
+/// Maps each indentation in the block to the indentation of the matching lines in the file, or to
+/// `None` if they disagree.
 struct Indents<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Indents<'a> {
@@ -465,7 +466,7 @@ impl<'a> Indents<'a> {
         Self(known)
     }
 
-    /// A new line as it would stand in the file.
+    /// Returns a new line with the indentation that the file uses.
     fn apply(&self, line: &str) -> String {
         let own = indent(line);
         let like = self
@@ -487,7 +488,7 @@ fn indent(line: &str) -> &str {
     line.get(..line.len() - body.len()).unwrap_or_default()
 }
 
-/// Puts kept and new lines together; `changes` are sorted and do not overlap.
+/// Combines kept and new lines; `changes` are sorted and do not overlap.
 fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
     let mut out = EditedText::default();
     let mut at = 0;
@@ -504,7 +505,7 @@ fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
                 .filter(|_| start + index < end)
                 .map(|line| line.end);
             let ending = replaced.filter(|end| !end.is_empty()).unwrap_or(usual);
-            // A file that ended without a line break still does when its last line is new.
+            // A file without a final line break still has none if its last line is new.
             let is_last = end == lines.len() && index + 1 == change.new.len();
             out.push(line, if is_last && open_ended { "" } else { ending }, usual);
         }
@@ -519,7 +520,7 @@ fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
 #[derive(Default)]
 struct EditedText<'a> {
     text: String,
-    /// The line end that has to be written if another line follows one that had none.
+    /// The line end to write before the next line, because the previous line had none.
     owed: Option<&'a str>,
 }
 

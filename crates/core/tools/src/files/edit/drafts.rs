@@ -1,7 +1,7 @@
-//! Files as a call wants them, before anything is written.
+//! Drafts of file changes, before anything is written.
 //!
-//! Invariant: a file is loaded and checked once, and everything that can be refused is refused
-//! before the first file is changed; the change itself is then all or nothing.
+//! Invariant: each file is loaded and checked once, and every rejection happens before the first
+//! file is changed; the change itself is all or nothing.
 
 use std::fmt::{self, Write as _};
 
@@ -16,7 +16,7 @@ use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::encoding::{DecodedText, decode};
 use crate::scope::FileScope;
 
-/// How many of what: a tool's word for one of its changes, such as `block`.
+/// A number with its unit, such as "2 blocks". The unit is a tool's word for one of its changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
 
@@ -27,7 +27,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// What is to become of a file.
+/// The planned change of one file.
 pub(crate) enum FileDraft {
     Add {
         place: Free,
@@ -36,9 +36,9 @@ pub(crate) enum FileDraft {
     Edit {
         old: Box<EditableText>,
         text: String,
-        /// What was applied.
+        /// The number of edits.
         applied: Count,
-        /// What should be known about the edits, as sentences.
+        /// Sentences about the edits for the model.
         remarks: Vec<String>,
     },
     Move {
@@ -48,7 +48,7 @@ pub(crate) enum FileDraft {
         applied: Count,
         remarks: Vec<String>,
     },
-    /// Moved as it is, text or not.
+    /// Moves the file without changing its content, whether or not it is text.
     Rename {
         old: Box<EditSource>,
         to: Free,
@@ -58,7 +58,7 @@ pub(crate) enum FileDraft {
     },
 }
 
-/// A draft in bytes.
+/// A draft and the bytes to write.
 struct EncodedDraft<'a> {
     draft: &'a FileDraft,
     bytes: Vec<u8>,
@@ -134,24 +134,25 @@ fn moved<'a>(old: &'a EditSource, to: &'a Free, bytes: &'a [u8]) -> Vec<PlannedC
     ]
 }
 
-/// A change that was carried out.
+/// The result of writing drafts.
 pub(crate) struct EditOutcome {
-    /// What each file became, for people and for the data.
+    /// The report on each file, as text for people and as data.
     pub(crate) files: Vec<EditedFile>,
-    /// What the result carries for the ledger.
+    /// The file states for the read ledger, carried by the result.
     context: Value,
     changes: Vec<FileChange>,
     notes: Option<String>,
 }
 
-/// One file of a result.
+/// The report on one file.
 pub(crate) struct EditedFile {
     pub(crate) text: String,
     pub(crate) data: Map<String, Value>,
 }
 
 impl EditOutcome {
-    /// The result of the call: this text first, then every file.
+    /// Returns the result of a call about several files: `heading` first, then the report on each
+    /// file.
     pub(crate) fn into_output(mut self, heading: &str, mut data: Map<String, Value>) -> ToolOutput {
         let mut text = heading.to_owned();
         let mut files = Vec::with_capacity(self.files.len());
@@ -163,7 +164,7 @@ impl EditOutcome {
         self.finish(text, data)
     }
 
-    /// The result of a call about one file.
+    /// Returns the result of a call about one file.
     pub(crate) fn into_single(mut self) -> ToolOutput {
         let Some(EditedFile { text, data }) = self.files.pop() else {
             return ToolOutput::default();
@@ -185,7 +186,7 @@ impl EditOutcome {
     }
 }
 
-/// What carrying out the drafts would change, whole, as unified diffs.
+/// Returns the complete unified diffs of the drafts.
 pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
     let mut diffs = String::new();
     for draft in drafts {
@@ -212,7 +213,7 @@ pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
     Ok(diffs)
 }
 
-/// Carries out all drafts or none.
+/// Writes all drafts or none.
 pub(crate) fn carry_out(
     scope: &FileScope,
     drafts: &[FileDraft],

@@ -1,4 +1,4 @@
-//! The lines of a text and how each of them ends.
+//! Splits a text into lines and their line ends.
 
 /// A line and its end: `\n`, `\r\n`, `\r`, or nothing at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,9 +7,9 @@ pub(crate) struct TextLine<'a> {
     pub(crate) end: &'a str,
 }
 
-/// The lines of a text. Joining text and end of each gives it back.
+/// Splits a text into lines. Concatenating the text and end of each line gives the original text.
 ///
-/// A carriage return alone ends a line only where no line feed ever does, as in files of old
+/// A lone carriage return ends a line only in a file without line feeds, as written by old
 /// Macintosh programs; elsewhere it is a character of its line.
 pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     if ends_in_returns(text) {
@@ -29,13 +29,13 @@ pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
         .collect()
 }
 
-/// Whether carriage returns end the lines of a file.
+/// True if carriage returns end the lines of a file.
 pub(crate) fn ends_in_returns(file: &str) -> bool {
     file.contains('\r') && !file.contains('\n')
 }
 
-/// A text for a file with carriage returns, as a model writes it that has read the picture `␍` for
-/// each of them.
+/// Replaces each symbol `␍` by a carriage return, if the file has carriage returns: the model reads
+/// them as this symbol and writes it back.
 pub(crate) fn returns_for(text: &str, file: &str) -> String {
     if file.contains('\r') && !file.contains('␍') {
         text.replace('␍', "\r")
@@ -49,7 +49,7 @@ fn cut(whole: &str, body: usize) -> TextLine<'_> {
     TextLine { text, end }
 }
 
-/// How lines end around this place.
+/// Returns the line end that is used around a line.
 pub(crate) fn end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
     let here = lines.get(at).map(|line| line.end);
     let before = at

@@ -1,5 +1,5 @@
-//! What to tell a model whose text is not in the file: where the file comes closest, and where it
-//! differs.
+//! Explains to a model that its text is not in the file: names the most similar places and the
+//! differences.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -11,26 +11,26 @@ use super::lines::TextLine;
 use super::report;
 use crate::visible;
 
-/// Candidates shown.
+/// The maximum number of places that are shown.
 const SHOWN: usize = 3;
-/// Lines that are compared character by character when no line of SEARCH is in the file.
+/// The maximum number of lines that are compared character by character if the file contains no
+/// line of SEARCH.
 const LETTER_BY_LETTER: usize = 2_000;
-/// How alike two lines must be to be worth showing.
+/// The minimum similarity of two lines for one to be shown.
 const ALIKE: f32 = 0.6;
 
-/// How a tool calls what it looks for and what it puts there.
+/// The words with which a tool's messages name its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EditTerms {
-    /// What is looked for, such as `SEARCH`.
+    /// The text to find, such as `SEARCH`.
     pub(crate) old: &'static str,
-    /// What comes in its place, at the beginning of a sentence, such as `The REPLACE part`.
+    /// The replacement, at the beginning of a sentence, such as `The REPLACE part`.
     pub(crate) new: &'static str,
-    /// What to send next where the whole file has been shown; a small model repeats the call
-    /// otherwise.
+    /// The advice after the whole file was shown. Without it, a small model repeats the call.
     pub(crate) next: &'static str,
 }
 
-/// The sentences after "not in the file".
+/// Returns the sentences after "not in the file".
 pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: EditTerms) -> String {
     let mut hint = String::new();
     if let Some(line) = already_there(lines, new) {
@@ -58,12 +58,12 @@ pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: Ed
 }
 
 struct NearMatch {
-    /// The line of the file, from 0, that the first line of SEARCH would fall on.
+    /// The file line, counted from 0, that corresponds to the first line of SEARCH.
     start: usize,
     equal: usize,
 }
 
-/// The places where most lines agree, best first.
+/// Returns the places where most lines agree, best first.
 fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
     let wanted: HashSet<&str> = search
         .iter()
@@ -77,7 +77,7 @@ fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
         .enumerate()
         .filter(|(_, line)| wanted.contains(line.text.trim()))
     {
-        // Every place at which this line would meet its like in SEARCH.
+        // Every place at which this line would coincide with an equal line of SEARCH.
         for offset in (0..search.len()).filter(|offset| {
             search
                 .get(*offset)
@@ -109,8 +109,7 @@ fn equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> usize {
         .count()
 }
 
-/// What is said where a line of SEARCH is part of a line, or is spelled in other upper and lower
-/// case.
+/// Returns a hint if a line of SEARCH is part of a file line, or differs from one only in case.
 fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<String> {
     let wanted = search
         .iter()
@@ -158,7 +157,7 @@ fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<S
     ))
 }
 
-/// What is said where nothing comes close: a short file is shown whole.
+/// Returns the hint if no line is similar. A short file is shown completely.
 fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const WHOLE: usize = 12;
     if lines.is_empty() || lines.len() > WHOLE {
@@ -172,12 +171,12 @@ fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     )
 }
 
-/// A line as it is shown in a sentence.
+/// Shortens a line for use in a sentence.
 fn shown(line: &str) -> String {
     visible::prefix(&visible::line(line), 160).to_owned()
 }
 
-/// The line most like the first line of SEARCH that has letters in it.
+/// Returns the line most similar to the first line of SEARCH that contains letters or digits.
 fn alike(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
     let (offset, wanted) = search
         .iter()
@@ -257,7 +256,8 @@ fn describe(
     text
 }
 
-/// Where all new lines already stand, if there is some substance in them.
+/// Returns the line at which the file already contains all new lines. `None` if the new lines are
+/// trivial.
 fn already_there(lines: &[TextLine<'_>], new: &[&str]) -> Option<usize> {
     if !new.iter().any(|line| line.trim().len() > 3) {
         return None;

@@ -1,4 +1,4 @@
-//! How a change is shown: a bounded unified diff, counts, and the lines that changed.
+//! Reports a change: a bounded unified diff, counts, and the changed lines.
 
 use std::fmt::{self, Write as _};
 
@@ -9,14 +9,14 @@ use super::drafts::Count;
 use super::lines;
 use crate::visible;
 
-/// Lines of diffs that one result shows.
+/// The maximum number of diff lines in one result.
 const MAX_DIFF: usize = 50;
-/// First lines that are kept of a larger one.
+/// The number of leading lines that are kept of a longer diff.
 const DIFF_HEAD: usize = 20;
-/// Bytes of one of them that are shown.
+/// The maximum length of a diff line.
 const MAX_DIFF_LINE: usize = 500;
 
-/// What changed in one text.
+/// The difference between the old and the new text of a file.
 pub(crate) struct TextDifference {
     added: usize,
     removed: usize,
@@ -68,8 +68,8 @@ impl fmt::Display for TextDifference {
     }
 }
 
-/// The text as it is compared and shown: every line ends alike and holds nothing that could be
-/// taken for an end.
+/// Normalizes a text for comparison and display: every line ends in `\n`, and other control
+/// characters become visible symbols.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in lines::split(text) {
@@ -81,7 +81,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A line of the diff; a very long one is cut.
+/// Cuts a diff line that is too long.
 fn diff_line(line: &str) -> String {
     let cut = visible::prefix(line, MAX_DIFF_LINE);
     if cut.len() < line.len() {
@@ -91,7 +91,7 @@ fn diff_line(line: &str) -> String {
     }
 }
 
-/// The room that is left for diffs in one result.
+/// The number of diff lines that one result can still show.
 pub(crate) struct DiffBudget(usize);
 
 impl Default for DiffBudget {
@@ -101,8 +101,8 @@ impl Default for DiffBudget {
 }
 
 impl DiffBudget {
-    /// Shows a difference as far as there is room: in the text cut, in the data whole, or its head
-    /// for what is made of the result later.
+    /// Adds a diff to the text, cut to the remaining budget. Later rounds are compressed from the
+    /// data, so the data gets the complete diff, or its head if the diff is too long.
     pub(crate) fn show(
         &mut self,
         difference: &TextDifference,
@@ -140,7 +140,8 @@ impl DiffBudget {
     }
 }
 
-/// The first lines of a new text as a diff shows them, for what is made of the result later.
+/// Returns the first lines of a new text as a diff shows them, for the data from which later rounds
+/// are compressed.
 pub(crate) fn beginning(text: &str) -> String {
     let shown = plain(text);
     let lines: Vec<_> = shown
@@ -151,11 +152,11 @@ pub(crate) fn beginning(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The side of a diff that is not there.
+/// The file name on the missing side of a diff.
 pub(crate) const NOWHERE: &str = "/dev/null";
 
-/// A whole unified diff of two texts, old and new, character for character; with no line where a
-/// file comes or goes empty.
+/// Returns the complete unified diff of two texts without normalizing them. If only the file names
+/// differ, the diff consists of its header.
 pub(crate) fn whole_diff(names: (&str, &str), old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new)
         .unified_diff()
@@ -168,7 +169,7 @@ pub(crate) fn whole_diff(names: (&str, &str), old: &str, new: &str) -> String {
     }
 }
 
-/// Line numbers as part of a sentence.
+/// Formats line numbers as part of a sentence.
 pub(crate) fn list(lines: &[usize]) -> String {
     const SHOWN: usize = 20;
     let mut text = lines
@@ -183,7 +184,7 @@ pub(crate) fn list(lines: &[usize]) -> String {
     text
 }
 
-/// What is said when blocks matched only with white space ignored; `unit` begins the sentence.
+/// Warns about blocks that matched only with white space ignored; `unit` begins the sentence.
 pub(crate) fn tolerance(unit: &str, tolerant: &[usize]) -> Vec<String> {
     let sentence = || {
         format!(

@@ -1,4 +1,4 @@
-//! Files that are to be changed, as they are: loaded, checked, decoded.
+//! Loads, checks and decodes files that are to be changed.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::files::guard::{self, ChangeRefusal, ReadRequirement};
 use crate::paths;
 use crate::scope::FileScope;
 
-/// Why a text could not be changed.
+/// A text that could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("`{name}` is {kind}, not text, and cannot be edited")]
@@ -42,7 +42,7 @@ impl Coded for SourceError {
     }
 }
 
-/// A file as it is.
+/// A loaded file that may be changed.
 pub(crate) struct EditSource {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
@@ -50,7 +50,7 @@ pub(crate) struct EditSource {
 }
 
 impl EditSource {
-    /// Loads a file that is to be changed, if it may be.
+    /// Loads a file and checks that it may be changed.
     pub(crate) fn load(scope: &FileScope, given: &str) -> Result<Self, ToolFailure> {
         let path = paths::resolve(&scope.workspace, given)?;
         let name = paths::shown(&scope.workspace, &path);
@@ -59,7 +59,7 @@ impl EditSource {
         Ok(Self { path, name, loaded })
     }
 
-    /// Its text.
+    /// Decodes the text of the file.
     pub(crate) fn text(self, scope: &FileScope) -> Result<EditableText, SourceError> {
         guard::check_is_no_document(scope, &self.path, &self.name, &self.loaded)?;
         match decode(&self.loaded.bytes) {
@@ -75,7 +75,7 @@ impl EditSource {
     }
 }
 
-/// A text file as it is.
+/// A decoded text file that may be changed.
 pub(crate) struct EditableText {
     pub(crate) source: EditSource,
     pub(super) decoded: DecodedText,
@@ -86,7 +86,7 @@ impl EditableText {
         &self.decoded.text
     }
 
-    /// Another text in the bytes of this one's encoding.
+    /// Encodes another text in the encoding of this file.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u8>, SourceError> {
         let DecodedText { encoding, mark, .. } = self.decoded;
         encode(text, encoding, mark).map_err(|character| SourceError::Unencodable {
@@ -97,14 +97,14 @@ impl EditableText {
     }
 }
 
-/// A place that is free for a new file.
+/// A path at which no file exists.
 pub(crate) struct Free {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
 }
 
 impl Free {
-    /// The place a path means, if nothing is there; the hint says what to do otherwise.
+    /// Resolves a path at which no file may exist; `hint` completes the error message if one does.
     pub(crate) fn find(
         scope: &FileScope,
         given: &str,

@@ -1,29 +1,30 @@
-//! Replacing a piece of text that may begin and end anywhere: a pure function.
+//! Replaces a piece of text that may begin and end anywhere: a pure function.
 //!
-//! A model writes every line end as `\n`. The text is compared in that form and changed in its own:
-//! every byte outside the replaced pieces is kept, and new lines end as those around them do.
+//! A model writes every line end as `\n`. The text is searched in that form and changed in its
+//! original form: every byte outside the replaced pieces is kept, and new lines end as those around
+//! them do.
 
 use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
 use super::nearest::{self, EditTerms};
 
-/// Which of the places are replaced.
+/// The occurrences to replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occurrences {
-    /// The only one there may be.
+    /// The only occurrence; several are an error.
     Only,
-    /// All of them, at least one.
+    /// All occurrences, at least one.
     All,
 }
 
-/// A string that does not fit. Lines count from 1.
+/// A string that does not match. Lines count from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoFit {
     NotFound { hint: String },
     Ambiguous { lines: Vec<usize> },
 }
 
-/// The text with one string replaced by another, and how often it was. A string that does not fit
-/// is described in the caller's terms.
+/// Replaces a string and returns the new text with the number of replacements. Errors use the names
+/// in `terms`.
 pub(crate) fn replace(
     text: &str,
     (old, new): (&str, &str),
@@ -68,7 +69,7 @@ pub(crate) fn replace(
     Ok((out, places.len()))
 }
 
-/// As a model writes it, whatever line ends it copied from a file.
+/// Converts line ends to `\n`, whatever line ends the model copied from a file.
 fn unified(text: &str, file: &str) -> String {
     let text = returns_for(&text.replace("\r\n", "\n"), file);
     if ends_in_returns(file) {
@@ -78,12 +79,12 @@ fn unified(text: &str, file: &str) -> String {
     }
 }
 
-/// A text with every line end as `\n`, and the way back.
+/// A text in which every line ends in `\n`, with a mapping to offsets in the file.
 struct NormalizedText {
     text: String,
-    /// Where lines begin, in this text.
+    /// The offset of each line in this text.
     starts: Vec<usize>,
-    /// The line ends that are longer in the file, by their place in this text.
+    /// The offsets in this text of line ends that have two bytes in the file.
     longer: Vec<usize>,
 }
 
@@ -107,14 +108,14 @@ impl NormalizedText {
         plain
     }
 
-    /// The line, from 0, in which a place lies.
+    /// Returns the line, counted from 0, that contains an offset.
     fn line(&self, at: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= at)
             .saturating_sub(1)
     }
 
-    /// The same place in the file's own text.
+    /// Converts an offset in this text to the offset in the file.
     fn place(&self, at: usize) -> usize {
         at + self.longer.partition_point(|end| *end < at)
     }

@@ -1,4 +1,4 @@
-//! Documents that are not text files, shown as their text.
+//! Reads documents that are not text files, and shows their text.
 
 use haft_tool::ToolOutput;
 
@@ -8,8 +8,8 @@ use crate::failure::ToolFailure;
 use crate::files::documents::{DocumentFile, extract};
 use crate::scope::FileScope;
 
-/// A range of the lines of a document's text. The read is not noted: what was shown is not what is
-/// in the file, so it proves nothing to whoever wants to overwrite it.
+/// Returns a range of lines of a document's text. The read is not recorded: the text is not the
+/// content of the file, so it does not permit overwriting it.
 pub(super) fn read(
     scope: &FileScope,
     document: &DocumentFile<'_>,

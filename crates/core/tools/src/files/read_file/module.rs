@@ -1,4 +1,4 @@
-//! The first read in a module says that somebody described it.
+//! Mentions the description of a module when a file in it is first read.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use super::add_line;
 use crate::knowledge::modules;
 use crate::paths;
 
-/// Names the document of the module around this file, unless the model knows of it.
+/// Adds the path of the document that describes the file's module, unless the model has read it or
+/// it was mentioned before.
 pub(super) fn add(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
     let Some(document) = modules::around(&context.workspace, path) else {
         return;

@@ -1,4 +1,4 @@
-//! The notes on a file come with what is read of it.
+//! Adds the notes on a file to the result of reading it.
 
 use std::path::Path;
 
@@ -9,14 +9,13 @@ use serde_json::{Value, json};
 use super::add_line;
 use crate::knowledge::{name_in, one_line};
 
-/// Adds the newest notes on this file, if there are any.
 pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
     let Some(name) = name_in(&context.workspace, path) else {
         return;
     };
     let notes = match context.notes.list().await {
         Ok(notes) => notes,
-        // The file was read; what failed is only what would have come with it.
+        // The file itself was read, so this failure is only reported.
         Err(error) => {
             return add_line(
                 &mut envelope.text,

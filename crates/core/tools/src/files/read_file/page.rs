@@ -1,7 +1,7 @@
-//! The lines of a range, numbered, as many as fit.
+//! Collects the lines of a range with their numbers, as many as fit.
 //!
-//! Invariant: the numbered text never exceeds the limits; a line is either shown whole or, when it
-//! alone is too long, cut and said to be.
+//! Invariant: the numbered text never exceeds the limits; a line is shown completely, unless it
+//! alone is too long: then it is cut and reported as cut.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use haft_tool::OutputLimits;
 use super::ReadError;
 use crate::visible;
 
-/// The lines asked for, from 1, both ends included.
+/// The requested lines, from 1, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
     start: usize,
@@ -64,8 +64,8 @@ impl FilePage {
         }
     }
 
-    /// Takes the next line of the file if it belongs here. `length` is the line's real length in
-    /// bytes: `line` may be only its beginning.
+    /// Adds the next line of the file if it is in the range and fits. `length` is the full length
+    /// of the line in bytes; `line` may be only its beginning.
     pub(super) fn offer(&mut self, number: usize, line: &str, length: usize) {
         if self.full || !self.range.contains(number) {
             return;
@@ -101,29 +101,29 @@ impl FilePage {
         self.range
     }
 
-    /// The last line shown; `None` when the range holds none.
+    /// Returns the last line shown, or `None` if the file has no line in the range.
     pub(super) fn last(&self) -> Option<usize> {
         self.shown
             .checked_sub(1)
             .map(|more| self.range.start + more)
     }
 
-    /// Whether lines of the range were left out.
+    /// True if lines of the range were omitted.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The lines with their numbers.
+    /// Returns the lines with their numbers.
     pub(super) fn numbered(&self) -> &str {
         &self.numbered
     }
 
-    /// The lines without numbers.
+    /// Returns the lines without numbers.
     pub(super) fn content(&self) -> &str {
         &self.content
     }
 
-    /// What must be known to read the lines right.
+    /// Returns notes about cut lines and replaced control characters.
     pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
         let cut = self.cut.map(|(number, length)| {
             format!("[Line {number} has {length} bytes and is cut here; a program such as `cut` shows the rest of it.]")

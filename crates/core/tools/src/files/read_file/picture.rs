@@ -1,4 +1,4 @@
-//! Pictures a model can look at.
+//! Reads images for a model.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::failure::ToolFailure;
 use crate::files::disk::{Loaded, show_mtime};
 use crate::scope::FileScope;
 
-/// What fits into the 5 MB that providers accept once it is base64.
+/// The largest image that stays below the providers' limit of 5 MB in base64.
 const MAX_PICTURE: usize = 3_750_000;
 
-/// The media type of a picture, by its first bytes: names can lie.
+/// Returns the media type of an image by its first bytes, because file names can be wrong.
 pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"\x89PNG\r\n\x1A\n") {
         Some("image/png")
@@ -31,7 +31,8 @@ pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A picture of a kind and a size that providers take; none if it is something else, or larger.
+/// Encodes an image, or returns `None` if the bytes are not an image that providers accept, or too
+/// large.
 pub fn picture(bytes: &[u8]) -> Option<Image> {
     let media_type = media_type(bytes).filter(|_| bytes.len() <= MAX_PICTURE)?;
     Some(Image {
@@ -40,7 +41,7 @@ pub fn picture(bytes: &[u8]) -> Option<Image> {
     })
 }
 
-/// The picture itself, with one line about it.
+/// Returns the image with a line of text that describes it.
 pub(super) fn show(
     scope: &FileScope,
     path: &Path,

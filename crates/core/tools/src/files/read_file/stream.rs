@@ -1,4 +1,5 @@
-//! Ranges of files too large to hold: one pass, bounded memory whatever the length of a line.
+//! Reads ranges of files that are too large to load: one pass, with bounded memory whatever the
+//! length of a line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,7 +13,7 @@ use crate::scope::FileScope;
 
 const BUFFER: usize = 256 * 1024;
 
-/// The lines of a range and how many lines the file has.
+/// Returns the lines of a range and the number of lines in the file.
 pub(super) fn page(
     file: File,
     name: &str,
@@ -73,7 +74,7 @@ pub(super) fn page(
     Ok((page, number))
 }
 
-/// The beginning of the line being read, and how long it is so far.
+/// The beginning of the current line, and its length so far.
 struct PartialLine {
     kept: Vec<u8>,
     keep: usize,

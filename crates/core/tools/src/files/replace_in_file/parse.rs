@@ -1,4 +1,4 @@
-//! From the text of a call to its blocks.
+//! Parses the `diff` parameter into blocks.
 
 use crate::failure::Coded;
 use crate::visible;
@@ -7,14 +7,14 @@ const SEARCH: &str = "<<<<<<< SEARCH";
 const SEPARATOR: &str = "=======";
 const REPLACE: &str = ">>>>>>> REPLACE";
 
-/// One change: these lines become those.
+/// One replacement of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchReplaceBlock {
     pub(super) search: Vec<String>,
     pub(super) replace: Vec<String>,
 }
 
-/// A `diff` that is not a list of blocks. Lines are those of the `diff`, from 1.
+/// An invalid `diff`. Lines count within the `diff`, from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BlockParseError {
     #[error(
@@ -45,7 +45,7 @@ impl Coded for BlockParseError {
     }
 }
 
-/// A line that is no part of the text.
+/// The kind of a marker line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BlockMarker {
     Search,
@@ -53,7 +53,7 @@ enum BlockMarker {
     Replace,
 }
 
-/// The marker a line is.
+/// Recognizes a marker line with its exact label.
 fn exact(line: &str) -> Option<BlockMarker> {
     match line {
         SEARCH => Some(BlockMarker::Search),
@@ -63,7 +63,7 @@ fn exact(line: &str) -> Option<BlockMarker> {
     }
 }
 
-/// The marker a line is, whatever is written after its seven signs.
+/// Recognizes a marker line by its seven signs, with any label.
 fn labelled(line: &str) -> Option<BlockMarker> {
     let signs = line
         .split_whitespace()
@@ -83,9 +83,9 @@ enum BlockPosition {
     Replace(SearchReplaceBlock),
 }
 
-/// The blocks of a `diff`, in order, and whether the labels of their markers had to be overlooked:
-/// `<<<<<<< 1.2.3` where `<<<<<<< SEARCH` is meant. They never are where the `diff` can be read
-/// without: its lines may hold other labels.
+/// Parses the blocks of a `diff`. The bool is true if labels of markers had to be ignored, as in
+/// `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because the blocks'
+/// own lines may be markers with other labels.
 pub(super) fn parse(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
     parse_with(diff, exact)
         .map(|blocks| (blocks, false))
@@ -96,7 +96,8 @@ pub(super) fn parse(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), Block
         })
 }
 
-/// Every marker stands on a line of its own, so nothing is guessed.
+/// Parses the blocks with one way of recognizing markers. Each marker is a line of its own, so
+/// nothing is guessed.
 fn parse_with(
     diff: &str,
     marker: fn(&str) -> Option<BlockMarker>,

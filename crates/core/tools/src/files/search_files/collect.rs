@@ -1,11 +1,10 @@
-//! What a search with several threads found, bounded while it is being found.
+//! Collects the matches that several threads find, with bounded memory.
 //!
-//! Files come in no order, and what goes out must not depend on that. So the files with the
-//! smallest paths are kept: as soon as those before a path fill the output, nothing at or behind
-//! that path can appear in it any more, and it need not be searched.
+//! Files arrive in any order, and the output must not depend on it. Therefore the files with the
+//! smallest paths are kept: as soon as the files before a path fill the output, no file at or after
+//! that path can appear in it, and such files need not be searched.
 //!
-//! Invariant: for the same tree the kept files that will be shown are the same, whatever the order
-//! they came in.
+//! Invariant: the files that are shown depend only on the tree, not on the order of arrival.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,26 +14,26 @@ use haft_tool::OutputLimits;
 use super::Searched;
 use super::sink::FileMatches;
 
-/// The most files whose trouble is remembered.
+/// The maximum number of files whose problems are kept.
 const MAX_TROUBLED: usize = 10_000;
 
-/// Why a file was not searched, or not all of it.
+/// The reason why a file was not searched, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It could not be read to its end.
+    /// The file could not be read to its end.
     Unreadable,
-    /// Lines were so long that only their beginning was searched.
+    /// The file has lines so long that only their beginning was searched.
     LongLines,
 }
 
-/// Everything found so far.
+/// The matches found so far.
 pub(super) struct Collected {
     limits: OutputLimits,
     files: BTreeMap<PathBuf, FileMatches>,
     lines: usize,
     bytes: usize,
     troubled: BTreeMap<PathBuf, Trouble>,
-    /// From here on nothing can be shown any more.
+    /// The first path that can no longer be shown.
     end: Option<PathBuf>,
 }
 
@@ -50,17 +49,17 @@ impl Collected {
         }
     }
 
-    /// Whether what is at this path, or below it, could still be shown.
+    /// True if a file at or below this path could still be shown.
     pub(super) fn wants(&self, path: &Path) -> bool {
         self.end.as_deref().is_none_or(|end| path < end)
     }
 
-    /// Whether there are paths that are not wanted any more.
+    /// True if some paths can no longer be shown.
     pub(super) fn is_full(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Takes what came of a file.
+    /// Adds the result of searching one file.
     pub(super) fn take(&mut self, path: &Path, searched: Searched) {
         self.add(path, searched.found);
         if let Some(trouble) = searched.trouble {
@@ -82,13 +81,13 @@ impl Collected {
                 self.files.insert(path, last);
                 break;
             }
-            // Those before it fill the output.
+            // The files before this one fill the output.
             (self.lines, self.bytes) = (lines, bytes);
             self.end = Some(path);
         }
     }
 
-    /// Notes that a file could not be searched as it should have been.
+    /// Records that a file could not be searched completely.
     pub(super) fn note(&mut self, path: &Path, trouble: Trouble) {
         self.troubled.insert(path.to_owned(), trouble);
         if self.troubled.len() > MAX_TROUBLED {
@@ -96,7 +95,7 @@ impl Collected {
         }
     }
 
-    /// The files in order, and the trouble with those that could have been shown.
+    /// Returns the files in order, and the problems of files that could have been shown.
     pub(super) fn finish(self) -> SearchOutcome {
         let Self {
             files,
@@ -115,11 +114,11 @@ impl Collected {
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 pub(super) struct SearchOutcome {
     pub(super) files: BTreeMap<PathBuf, FileMatches>,
     pub(super) troubled: BTreeMap<PathBuf, Trouble>,
-    /// Whether files were left out.
+    /// True if files were omitted.
     pub(super) more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A search with several threads.
+//! Searches a folder with several threads.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::files::walk::GitFolder;
 use crate::files::{disk, walk};
 use crate::scope::FileScope;
 
-/// Searches everything below a folder.
+/// Searches all files below a folder.
 pub(super) fn search(
     scope: &FileScope,
     root: &Path,
@@ -31,7 +31,7 @@ pub(super) fn search(
         full: AtomicBool::new(false),
     };
     walk::in_parallel(&mut walk::builder(scope, root, GitFolder::Entered), || {
-        // Each thread with its own: they keep what they need between two files.
+        // Each thread has its own matcher and searcher, because both keep buffers between files.
         let matcher = matcher.clone();
         let mut searcher = searcher();
         let search = &search;
@@ -43,13 +43,13 @@ pub(super) fn search(
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct FolderSearch<'a> {
     scope: &'a FileScope,
     root: &'a Path,
     pattern: Option<&'a FilePattern>,
     collected: Mutex<Collected>,
-    /// Whether there are paths that are not wanted any more: while there are none, nobody waits to
+    /// True if some paths can no longer be shown. Until then, threads need not lock `collected` to
     /// ask.
     full: AtomicBool,
 }
@@ -70,7 +70,7 @@ impl FolderSearch<'_> {
                 let opened = disk::open_walked(entry.path());
                 match opened.and_then(|file| search_file(self.scope, searcher, matcher, file)) {
                     Ok(searched) => self.take(entry.path(), searched),
-                    // What can't be read must not hide the rest; it is counted.
+                    // An unreadable file must not hide the others; it is counted.
                     Err(_) => self.collected().note(entry.path(), Trouble::Unreadable),
                 }
             }
@@ -109,7 +109,7 @@ impl FolderSearch<'_> {
     }
 }
 
-/// What an error of a walk is about.
+/// Returns the path that an error of a walk is about.
 fn path_of(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),

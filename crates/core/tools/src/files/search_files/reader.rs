@@ -1,7 +1,7 @@
-//! What a search reads from: a file whose lines are never longer than can be held.
+//! A reader that limits the length of lines.
 //!
-//! Invariant: between two line breaks come no more than [`MAX_LINE`] bytes. What a longer line has
-//! beyond that is left out, line breaks never are, so that lines keep their numbers.
+//! Invariant: there are at most [`MAX_LINE_BYTES`] bytes between two line breaks. The rest of a
+//! longer line is dropped; line breaks are always kept, so that line numbers stay correct.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,17 +9,17 @@ use std::io::{self, Read};
 use memchr::{memchr, memrchr};
 use tokio_util::sync::CancellationToken;
 
-/// The most of one line that is searched, in bytes.
+/// The maximum length of a line that is searched.
 pub(super) const MAX_LINE: usize = 4 * 1024 * 1024;
 
-/// A file that is being searched.
+/// A file that is being searched, with long lines cut.
 pub(super) struct SearchedFile<'a, R = File> {
     file: R,
     cancel: &'a CancellationToken,
     max_line: usize,
-    /// Of the line being read, how much was passed on.
+    /// Bytes of the current line that were passed on.
     passed: usize,
-    /// Whether something was left out.
+    /// True if bytes were dropped.
     pub(super) cut: bool,
 }
 
@@ -34,7 +34,7 @@ impl<'a, R> SearchedFile<'a, R> {
         }
     }
 
-    /// Moves the bytes that are passed on to the front and says how many they are.
+    /// Moves the bytes to keep to the front of the buffer and returns their number.
     fn shorten(&mut self, buffer: &mut [u8]) -> usize {
         let mut from = 0;
         let mut to = 0;
@@ -68,7 +68,7 @@ impl<R: Read> Read for SearchedFile<'_, R> {
                 return Ok(0);
             }
             let filled = buffer.get_mut(..count).unwrap_or_default();
-            // Nothing here can make a line too long: pass it on as it is.
+            // No line can become too long here, so the bytes are passed on unchanged.
             let kept = if self.passed + count <= self.max_line && !self.cut {
                 self.passed += count;
                 if let Some(last) = memrchr(b'\n', filled) {
@@ -78,7 +78,7 @@ impl<R: Read> Read for SearchedFile<'_, R> {
             } else {
                 self.shorten(filled)
             };
-            // Nothing passed on would mean the end of the file.
+            // Zero bytes would mean the end of the file.
             if kept > 0 {
                 return Ok(kept);
             }

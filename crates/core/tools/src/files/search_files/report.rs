@@ -1,4 +1,4 @@
-//! What a search found, as text and data within the limits.
+//! Reports the matches of a search as text and data, within the limits.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,19 +11,19 @@ use super::collect::{SearchOutcome, Trouble};
 use super::sink::MatchedLine;
 use crate::{paths, visible};
 
-/// How many matches are kept as data; later rounds keep fewer still.
+/// The maximum number of matches in the data; later rounds keep fewer.
 const MAX_DATA: usize = 100;
-/// How many files with lines that are too long are named.
+/// The maximum number of files with too long lines that are named.
 const MAX_NAMED: usize = 5;
 
-/// What was asked for.
+/// The parameters of the search.
 pub(super) struct SearchRequest<'a> {
     pub(super) name: &'a str,
     pub(super) regex: &'a str,
     pub(super) file_pattern: Option<&'a str>,
 }
 
-/// Everything that is shown, put together in the order of the paths.
+/// Accumulates the shown lines, in the order of the paths.
 #[derive(Default)]
 struct SearchReport {
     text: String,
@@ -34,7 +34,7 @@ struct SearchReport {
     full: bool,
 }
 
-/// The result of a search.
+/// Returns the result of a search.
 pub(super) fn show(
     finished: &SearchOutcome,
     workspace: &Workspace,
@@ -76,7 +76,7 @@ pub(super) fn show(
 }
 
 impl SearchReport {
-    /// Adds a line if it fits. `start` is how many lines there were before this file.
+    /// Adds a line if it fits. `start` is the number of lines before the current file.
     fn add(&mut self, name: &str, line: &MatchedLine, limits: OutputLimits, start: usize) -> bool {
         let shown = match line {
             MatchedLine::Match { number, text } => {
@@ -92,7 +92,7 @@ impl SearchReport {
         } else {
             ""
         };
-        // One line more for the separator, and one for the heading.
+        // Counts one more line for the separator, and one for the heading.
         let bytes = self.text.len() + separator.len() + shown.len() + 1;
         if self.lines + 2 > limits.lines || bytes > limits.bytes {
             return false;
@@ -124,7 +124,7 @@ impl SearchReport {
     }
 }
 
-/// What could not be searched, as sentences.
+/// Describes the files that could not be searched completely.
 fn troubles(finished: &SearchOutcome, workspace: &Workspace) -> String {
     let of = |wanted: Trouble| {
         finished

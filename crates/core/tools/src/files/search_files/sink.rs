@@ -1,4 +1,4 @@
-//! The matches of one file, as lines to be shown.
+//! Collects the matches of one file as lines to show.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use haft_tool::OutputLimits;
 
 use crate::visible;
 
-/// The longest piece of one line that is shown, in bytes.
+/// The maximum length of the shown part of a line.
 const MAX_SHOWN: usize = 500;
-/// How much of a long line is shown before the match.
+/// The maximum number of bytes shown before the match in a long line.
 const LEAD: usize = 100;
 
-/// A line to be shown.
+/// A line to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MatchedLine {
     Match {
@@ -25,7 +25,7 @@ pub(super) enum MatchedLine {
         number: u64,
         text: String,
     },
-    /// Lines between two groups are left out.
+    /// A gap between two groups of lines.
     Gap,
 }
 
@@ -38,12 +38,12 @@ impl MatchedLine {
     }
 }
 
-/// What was found in a file, at most as much as can be shown of all files.
+/// The matches of one file, at most as many as can be shown in total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileMatches {
     pub(super) lines: Vec<MatchedLine>,
     bytes: usize,
-    /// Whether there is more in the file.
+    /// True if the file has more matches.
     pub(super) more: bool,
 }
 
@@ -77,7 +77,7 @@ impl FileMatches {
     }
 }
 
-/// Whether a file was text.
+/// The kind of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContentKind {
     Text,
@@ -102,7 +102,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a line if it fits; otherwise the search of this file ends.
+    /// Adds a line, or returns false if the limits are reached, which ends the search of this file.
     fn add(&mut self, line: MatchedLine) -> bool {
         if self.found.lines.len() >= self.limits.lines || self.found.bytes >= self.limits.bytes {
             self.found.more = true;
@@ -139,7 +139,7 @@ impl grep_searcher::Sink for Sink<'_> {
 
     fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
         if end.binary_byte_offset().is_some() {
-            // Nothing of it is shown.
+            // Matches in binary files are not shown.
             self.found = FileMatches::default();
             self.kind = FileContentKind::Binary;
         }
@@ -147,8 +147,8 @@ impl grep_searcher::Sink for Sink<'_> {
     }
 }
 
-/// A line as shown; of a long one the part around the match. Only that part is decoded: lines can
-/// be long.
+/// Returns a line for display; of a long line, only the part around the match. Only that part is
+/// decoded, because lines can be long.
 fn excerpt(line: &[u8], matcher: &RegexMatcher) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -168,7 +168,7 @@ fn excerpt(line: &[u8], matcher: &RegexMatcher) -> String {
     format!("{before}{}{after}", visible::line(&piece))
 }
 
-/// The beginning of the character that lies here, if the bytes are UTF-8.
+/// Returns the start of the character at `at`, if the bytes are UTF-8.
 fn boundary(line: &[u8], at: usize) -> usize {
     let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (at.saturating_sub(3)..=at)

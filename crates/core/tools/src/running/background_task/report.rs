@@ -1,4 +1,4 @@
-//! What the model reads about background tasks when it asks.
+//! Results of the actions on background tasks.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

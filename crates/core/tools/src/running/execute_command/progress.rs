@@ -1,4 +1,4 @@
-//! What people see of a command while it runs, and whether it waits for them.
+//! Shows the output of a running command to the user, and detects that it waits for input.
 
 use std::time::{Duration, Instant};
 
@@ -6,22 +6,22 @@ use haft_sandbox::{AwaitedInput, LiveCommand};
 use haft_text::CutLimits;
 use haft_tool::CallProgress;
 
-/// How often a command is looked at.
+/// The interval between polls of a command.
 pub(super) const GLANCE: Duration = Duration::from_millis(500);
-/// How much of what is new is shown at once.
+/// The maximum amount of new output that is shown at once.
 pub(super) const SHOWN: CutLimits = CutLimits {
     lines: 20,
     bytes: 2_000,
 };
-/// The shortest time between two texts; a command that runs for long is shown less often.
+/// The minimum time between two updates; it grows with the running time of the command.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks at one command.
+/// Watches one command.
 pub(super) struct Watcher {
     started: Instant,
     shown: Instant,
     bytes: u64,
-    /// What it waited for when it was last looked at.
+    /// The input that the command waited for at the last poll.
     pub(super) awaits: Option<AwaitedInput>,
 }
 
@@ -36,12 +36,12 @@ impl Watcher {
         }
     }
 
-    /// Shows what is new, if it is time.
+    /// Shows new output if an update is due.
     pub(super) fn look(&mut self, live: &LiveCommand, progress: &dyn CallProgress) {
         let bytes = live.bytes();
         let quiet = bytes == self.bytes;
         self.bytes = bytes;
-        // A command that writes does not wait.
+        // A command that produces output is not waiting.
         let awaits = if quiet { live.awaits_input() } else { None };
         if awaits.is_some() && self.awaits.is_none() {
             progress.show("[It waits for input at a terminal that nobody can type at.]".to_owned());

@@ -1,7 +1,7 @@
-//! What the model reads of a command that has ended.
+//! Reports a finished command to the model.
 //!
-//! Invariant: both streams together stay within the limits; when anything is left out the text says
-//! where the whole is, or why it is nowhere.
+//! Invariant: both streams together stay within the limits. If anything is omitted, the text names
+//! the file with the complete output, or the reason why there is none.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,21 +18,21 @@ use crate::running::phrases::{
     DATA, add_exit, hidden_hint, millis, section, signal_name, whereabouts,
 };
 
-/// A command that ran.
+/// A finished command.
 pub(super) struct CommandRun {
     pub(super) finished: FinishedCommand,
     pub(super) command: String,
     pub(super) cwd: String,
-    /// The folder it ran in.
+    /// The working folder of the command.
     pub(super) folder: PathBuf,
     pub(super) timeout: Duration,
-    /// What it waited for when it was last looked at.
+    /// The input that the command waited for at the last poll.
     pub(super) awaited: Option<AwaitedInput>,
-    /// The tools that the model has been told of.
+    /// The tools that the model knows.
     pub(super) tools: ToolNames,
 }
 
-/// The envelope, and whether it names spill files, which then have to stay.
+/// The envelope. If it names spill files, these must be kept.
 pub(super) struct CommandReport {
     pub(super) envelope: Envelope,
     pub(super) names_files: bool,
@@ -84,8 +84,8 @@ impl CommandRun {
         }
     }
 
-    /// What to do instead, when the sandbox hid a file, the command wanted somebody to type, or a
-    /// script was taken for a program.
+    /// Suggests an alternative if the sandbox hid a file, the command needed input, or a script was
+    /// called like a program.
     fn hint(&self) -> Option<Cow<'static, str>> {
         let FinishedCommand {
             exit,
@@ -120,7 +120,7 @@ impl CommandRun {
         }
     }
 
-    /// How a program that asks is given its answers.
+    /// Suggests how to answer a program's questions.
     fn how_to_answer(&self) -> &'static str {
         if self.tools.contains("session_start") {
             "Use `session_start` and type there, or give the answers as options."
@@ -129,7 +129,7 @@ impl CommandRun {
         }
     }
 
-    /// The first line, and the error if it is one.
+    /// Returns the first line of the text, and the error unless the command succeeded.
     fn verdict(&self) -> (String, Option<ToolError>) {
         let (headline, code, message) = match self.finished.exit {
             CommandExit::Code(0) => return ("Exit code 0.".to_owned(), None),
@@ -205,8 +205,8 @@ impl CommandRun {
     }
 }
 
-/// Both streams within the limits: what one does not need the other may have, and neither gets less
-/// than half.
+/// Cuts both streams to the limits. Each stream gets at least half, and the room that the other
+/// does not need.
 fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
     let out = stdout.text(limits);
     let err = stderr.text(limits);
@@ -225,8 +225,9 @@ fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) ->
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
-/// How to run a script of this folder that a shell could not start, as it says. Its name tells what
-/// runs it: what the command prints is no reason for haft to read a file.
+/// Suggests how to run a script in `folder` that the shell reports as not startable. The
+/// interpreter is derived from the script's name: printed output is no reason for haft to read a
+/// file.
 fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let is_here =
@@ -245,7 +246,8 @@ fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
     )
 }
 
-/// What programs say that found no terminal, or no answer to their question.
+/// True if the output contains a message of a program that found no terminal, or no answer to its
+/// question.
 fn wants_terminal(text: &str) -> bool {
     const SAID: &[&str] = &[
         "/dev/tty",

@@ -1,14 +1,14 @@
-//! From what the model says to what a keyboard would send.
+//! Converts text and key names to the bytes that a keyboard sends.
 
 use crate::failure::ToolFailure;
 
 const ENTER: u8 = b'\r';
 
-/// The bytes of a text and of the keys after it. A text alone is ended by Enter.
+/// Returns the bytes of a text and of the keys after it. Enter is added after a text without keys.
 pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<u8>, ToolFailure> {
     let mut bytes = Vec::new();
     if let Some(input) = input {
-        // What a keyboard sends for the end of a line is what Enter sends.
+        // A keyboard sends a carriage return at the end of a line.
         bytes.extend(input.replace("\r\n", "\r").replace('\n', "\r").bytes());
         if keys.is_none() && bytes.last() != Some(&ENTER) {
             bytes.push(ENTER);
@@ -27,7 +27,7 @@ fn unknown(key: &str) -> ToolFailure {
     ToolFailure::new("invalid_arguments", message)
 }
 
-/// What a key sends.
+/// Returns the bytes that a key sends.
 fn pressed(key: &str) -> Option<Vec<u8>> {
     let name = key.to_ascii_lowercase().replace(['_', '+', ' '], "-");
     let sequence: &[u8] = match name.as_str() {
@@ -64,7 +64,7 @@ fn pressed(key: &str) -> Option<Vec<u8>> {
     Some(sequence.to_vec())
 }
 
-/// `ctrl-c` and the like.
+/// Encodes `ctrl-c` and similar keys.
 fn control(name: &str) -> Option<Vec<u8>> {
     let key = name
         .strip_prefix("ctrl-")
@@ -75,7 +75,7 @@ fn control(name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// A character that is its own key.
+/// Encodes a single character.
 fn single(key: &str) -> Option<Vec<u8>> {
     let mut characters = key.chars();
     match (characters.next(), characters.next()) {

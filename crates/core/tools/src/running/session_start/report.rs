@@ -1,4 +1,4 @@
-//! What the model reads of a session: how it stands, and what it wrote since the last time.
+//! Reports the state of a session and its new output to the model.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::running::phrases::{
     add_exit, add_stdout, ending, hidden_hint, section, span, whereabouts,
 };
 
-/// How a session stands after it was spoken to.
+/// The state of a session after an interaction.
 pub(crate) struct PtyReport<'a> {
     session: &'a PtySession,
     pause: Pause,
@@ -22,7 +22,7 @@ pub(crate) struct PtyReport<'a> {
 }
 
 impl<'a> PtyReport<'a> {
-    /// Takes what the session wrote since the last time.
+    /// Takes the output that the session wrote since the last report.
     pub(crate) fn new(session: &'a PtySession, pause: Pause, waited: Duration) -> Self {
         Self {
             session,
@@ -32,7 +32,7 @@ impl<'a> PtyReport<'a> {
         }
     }
 
-    /// How it ended, if it has.
+    /// Describes the exit of the session, or returns `None` while it runs.
     pub(crate) fn ending(&self) -> Option<String> {
         match self.session.terminal.ending()?.as_ref() {
             Ok(finished) => Some(ending(finished.exit)),
@@ -40,9 +40,8 @@ impl<'a> PtyReport<'a> {
         }
     }
 
-    /// The result. A command that could not be run is a failure, one that ended with another status
-    /// than 0 is none: what it did is in the output, as it would be for a person at the
-    /// terminal.
+    /// Returns the result. A command that could not be run is a failure. An exit status other than
+    /// 0 is not: the output shows what happened, as it would to a person at the terminal.
     pub(crate) fn envelope(&self, limits: CutLimits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();

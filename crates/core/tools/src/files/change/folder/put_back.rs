@@ -1,25 +1,28 @@
-//! Putting back what an exchange took from someone else, while they go on writing.
+//! Puts a file that an exchange took from another process back, while that process may continue to
+//! write.
 
 use std::ffi::OsStr;
 use std::{io, mem, thread, time::Duration};
 
 use super::OpenFolder;
 
-/// How long to wait at a time for others to end what they write, and how often.
+/// The pause between two checks whether other processes still write, and the maximum number of
+/// pauses.
 const REST: Duration = Duration::from_millis(2);
 const RESTS: usize = 25;
 
-/// How often two files change places before whoever keeps writing has to settle it.
+/// The maximum number of exchanges with a process that keeps writing.
 const EXCHANGES: usize = 100;
 
 impl OpenFolder {
-    /// Lets a temporary and `name`, which held `ours` a moment ago, change places again, and
-    /// removes `ours`. `look` reads what stands under a name.
+    /// Exchanges a temporary file and `name` again and removes `ours`, the content that `name` had
+    /// a moment ago. `look` reads the content of a name.
     ///
-    /// Others may write between any two steps. What comes out of the place is then newer than all
-    /// that went in, and goes back in its turn. Whoever opened a file to write in it before it
-    /// was taken out still does so after: that is waited for. Says whether nobody wrote;
-    /// otherwise what they wrote last stands, and what stood there before has the temporary's name.
+    /// Other processes may write between any two steps. The content that an exchange takes out of
+    /// the place is then newer than all content put there, and is put back in turn. A process that
+    /// opened the file before it was taken out may still write to it, so this function waits until
+    /// the content is stable. Returns true if no other process wrote. Otherwise `name` has the
+    /// content written last, and the content before that has the temporary name.
     pub fn put_back<Content: PartialEq>(
         &self,
         (temporary, name): (&OsStr, &OsStr),
@@ -30,7 +33,7 @@ impl OpenFolder {
         for others in 0..EXCHANGES {
             let put = at_rest(|| look(temporary))?;
             match self.exchange(temporary, name) {
-                // They removed it, and that stands.
+                // Another process removed the file; it stays removed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 result => result?,
             }
@@ -44,7 +47,7 @@ impl OpenFolder {
     }
 }
 
-/// What is seen once nobody seems to write any more.
+/// Returns the content once it no longer changes.
 fn at_rest<Content: PartialEq>(
     mut look: impl FnMut() -> io::Result<Content>,
 ) -> io::Result<Content> {
