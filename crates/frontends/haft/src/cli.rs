@@ -17,6 +17,7 @@ use self::options::{RunArgs, at_a_terminal};
 use crate::commands;
 use crate::commands::claude;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::interactive::InterfaceStyle;
 use crate::output::usage;
 
@@ -241,73 +242,73 @@ impl Cli {
     }
 
     /// Does what the command line says.
-    pub(crate) fn run(self) -> anyhow::Result<ProcessExit> {
+    pub(crate) fn run(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
         match self.command {
-            Some(CliCommand::Run(args)) => commands::run::run(&args),
-            Some(CliCommand::Chat(args)) => commands::chat::run(*args),
-            Some(CliCommand::Review(args)) => commands::review::run(*args),
-            Some(CliCommand::Commit(args)) => commands::commit::run(&args),
+            Some(CliCommand::Run(args)) => commands::run::run(haft, &args),
+            Some(CliCommand::Chat(args)) => commands::chat::run(haft, *args),
+            Some(CliCommand::Review(args)) => commands::review::run(haft, *args),
+            Some(CliCommand::Commit(args)) => commands::commit::run(haft, &args),
             #[cfg(feature = "workflows")]
-            Some(CliCommand::Workflows(args)) => commands::workflows::run(args.command),
-            Some(CliCommand::Jobs(command)) => commands::jobs::run(command),
+            Some(CliCommand::Workflows(args)) => commands::workflows::run(haft, args.command),
+            Some(CliCommand::Jobs(command)) => commands::jobs::run(haft, command),
             #[cfg(feature = "postgres")]
-            Some(CliCommand::Queue(args)) => commands::queue::run(args.command),
+            Some(CliCommand::Queue(args)) => commands::queue::run(haft, args.command),
             #[cfg(feature = "postgres")]
-            Some(CliCommand::Worker(args)) => commands::worker::run(*args),
-            Some(CliCommand::Demo(args)) => commands::demo::run(&args),
-            Some(CliCommand::Conversations(command)) => commands::conversations::run(command),
-            Some(CliCommand::Context(command)) => commands::context::run(command),
+            Some(CliCommand::Worker(args)) => commands::worker::run(haft, *args),
+            Some(CliCommand::Demo(args)) => commands::demo::run(haft, &args),
+            Some(CliCommand::Conversations(command)) => commands::conversations::run(haft, command),
+            Some(CliCommand::Context(command)) => commands::context::run(haft, command),
             #[cfg(feature = "proxy")]
-            Some(CliCommand::Proxy(args)) => commands::proxy::run(&args),
+            Some(CliCommand::Proxy(args)) => commands::proxy::run(haft, &args),
             #[cfg(feature = "acp")]
-            Some(CliCommand::Acp(args)) => commands::acp::run(args),
+            Some(CliCommand::Acp(args)) => commands::acp::run(haft, args),
             #[cfg(feature = "serve")]
-            Some(CliCommand::Serve(args)) => commands::serve::run(&args),
+            Some(CliCommand::Serve(args)) => commands::serve::run(haft, &args),
             Some(CliCommand::Rules(args)) => {
-                commands::catalogue::run(KnowledgeKind::Rules, args.command)
+                commands::catalogue::run(haft, KnowledgeKind::Rules, args.command)
             }
             Some(CliCommand::Skills(args)) => {
-                commands::catalogue::run(KnowledgeKind::Skills, args.command)
+                commands::catalogue::run(haft, KnowledgeKind::Skills, args.command)
             }
             Some(CliCommand::Commands(args)) => {
-                commands::catalogue::run(KnowledgeKind::Commands, args.command)
+                commands::catalogue::run(haft, KnowledgeKind::Commands, args.command)
             }
             Some(CliCommand::Agents(args)) => {
-                commands::catalogue::run(KnowledgeKind::Agents, args.command)
+                commands::catalogue::run(haft, KnowledgeKind::Agents, args.command)
             }
-            Some(CliCommand::Worktrees(args)) => commands::worktrees::run(args.command),
-            Some(CliCommand::Lib(args)) => commands::lib::run(args.command),
+            Some(CliCommand::Worktrees(args)) => commands::worktrees::run(haft, args.command),
+            Some(CliCommand::Lib(args)) => commands::lib::run(haft, args.command),
             #[cfg(feature = "rag")]
-            Some(CliCommand::Rag(args)) => commands::rag::run(args.command),
-            Some(CliCommand::Useful(args)) => commands::useful::run(args.command),
-            Some(CliCommand::Notes(args)) => commands::notes::run(args.command),
-            Some(CliCommand::Tools(args)) => commands::tools::run(args.command),
+            Some(CliCommand::Rag(args)) => commands::rag::run(haft, args.command),
+            Some(CliCommand::Useful(args)) => commands::useful::run(haft, args.command),
+            Some(CliCommand::Notes(args)) => commands::notes::run(haft, args.command),
+            Some(CliCommand::Tools(args)) => commands::tools::run(haft, args.command),
             #[cfg(feature = "mcp")]
-            Some(CliCommand::Mcp(args)) => commands::mcp::run(args.command),
-            Some(CliCommand::Changes(args)) => commands::changes::changes(&args),
-            Some(CliCommand::Undo(args)) => commands::changes::undo(&args),
-            Some(CliCommand::Redo(args)) => commands::changes::redo(&args),
-            Some(CliCommand::Rewind(args)) => commands::changes::rewind(&args),
-            Some(CliCommand::Permissions(command)) => commands::permissions::run(command),
-            Some(CliCommand::Sandbox(command)) => commands::sandbox::run(&command),
-            Some(CliCommand::Hooks(args)) => commands::hooks::run(args.command),
-            Some(CliCommand::Models(args)) => commands::models::run(args.command),
-            Some(CliCommand::Count(args)) => commands::count::run(&args),
-            Some(CliCommand::Trust(args)) => commands::trust::run(&args),
-            Some(CliCommand::Config(command)) => commands::config::run(&command),
-            Some(CliCommand::Doctor(args)) => commands::doctor::run(&args),
-            Some(CliCommand::Logs(args)) => commands::logs::run(&args),
+            Some(CliCommand::Mcp(args)) => commands::mcp::run(haft, args.command),
+            Some(CliCommand::Changes(args)) => commands::changes::changes(haft, &args),
+            Some(CliCommand::Undo(args)) => commands::changes::undo(haft, &args),
+            Some(CliCommand::Redo(args)) => commands::changes::redo(haft, &args),
+            Some(CliCommand::Rewind(args)) => commands::changes::rewind(haft, &args),
+            Some(CliCommand::Permissions(command)) => commands::permissions::run(haft, command),
+            Some(CliCommand::Sandbox(command)) => commands::sandbox::run(haft, &command),
+            Some(CliCommand::Hooks(args)) => commands::hooks::run(haft, args.command),
+            Some(CliCommand::Models(args)) => commands::models::run(haft, args.command),
+            Some(CliCommand::Count(args)) => commands::count::run(haft, &args),
+            Some(CliCommand::Trust(args)) => commands::trust::run(haft, &args),
+            Some(CliCommand::Config(command)) => commands::config::run(haft, &command),
+            Some(CliCommand::Doctor(args)) => commands::doctor::run(haft, &args),
+            Some(CliCommand::Logs(args)) => commands::logs::run(haft, &args),
             Some(CliCommand::Events(args)) => commands::events::run(&args),
             #[cfg(feature = "man")]
             Some(CliCommand::Man(args)) => commands::man::run(&args),
             Some(CliCommand::Completions { shell }) => commands::completions::run(shell),
-            None if self.print => commands::run::run(&self.run),
-            None => self.interactive(),
+            None if self.print => commands::run::run(haft, &self.run),
+            None => self.interactive(haft),
         }
     }
 
     /// `haft` with no command, or with something in the place of one.
-    fn interactive(self) -> anyhow::Result<ProcessExit> {
+    fn interactive(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
         let style = if self.plain {
             InterfaceStyle::Plain
         } else {
@@ -316,14 +317,14 @@ impl Cli {
         // Not within the `match`, where all definitions would stay in memory until haft ends.
         let settled = lone_word::settle(&Self::definition(), &self.run)?;
         match settled {
-            LoneWord::Prompt => crate::interactive::run(&self.run, style),
+            LoneWord::Prompt => crate::interactive::run(haft, &self.run, style),
             LoneWord::Command(name) if name == "help" => {
                 usage::print_help()?;
                 Ok(ProcessExit::Completed)
             }
             LoneWord::Command(name) => {
                 match Self::parse_with(&mut Self::definition(), vec!["haft".into(), name.into()]) {
-                    Ok(meant) => meant.run(),
+                    Ok(meant) => meant.run(haft),
                     Err(error) => Err(usage_error(error.to_string())),
                 }
             }

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
-use haft_agent::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
+use haft_agent::{
+    ConfigError, FolderError, HostEnvironment, KeyError, SandboxSetupError, SetupError,
+};
 use haft_claude::ClaudeError;
 use haft_model::ModelError;
 use haft_types::Outcome;
@@ -63,15 +65,14 @@ pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
 }
 
-/// Prints a panic like any failure: on one line, with secrets masked.
-pub(crate) fn mask_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+/// Prints a panic like any failure: on one line, with secrets masked, those of `environment` too.
+pub(crate) fn mask_panics(environment: HostEnvironment) {
+    std::panic::set_hook(Box::new(move |panic| {
         // The message of a panic may hold anything; the log gets the place alone.
         let at = panic.location().map(ToString::to_string);
         tracing::error!(at, "panic");
         crate::wiring::log::flush();
-        let known = crate::wiring::environment().secret_values();
-        let text = haft_text::Masker::knowing(known)
+        let text = haft_text::Masker::knowing(environment.secret_values())
             .mask(&panic.to_string())
             .replace('\n', " ");
         drop(writeln!(
@@ -85,11 +86,11 @@ pub(crate) fn mask_panics() {
 /// Logs a failure that ends a command: its kind, and for wrong configuration the place of the
 /// mistake. Messages may repeat an argument, a prompt, a value, or an answer of a server, so they
 /// are not logged.
-pub(crate) fn log(failure: &anyhow::Error) {
+pub(crate) fn log(failure: &anyhow::Error, environment: &HostEnvironment) {
     let (code, reason) = failure.chain().find_map(kind).unwrap_or(("failed", None));
     if reason.is_some() {
         // A configuration that cannot be loaded starts no log.
-        crate::wiring::log::start_default();
+        crate::wiring::log::start_default(environment);
     }
     tracing::error!(code, reason, "command failed");
 }

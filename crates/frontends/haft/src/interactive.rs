@@ -19,15 +19,15 @@ mod start_screen;
 mod trusting;
 mod turns;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::config::Config;
-use haft_agent::{Places, Project, PromptSources, knowledge};
+use haft_agent::{Project, PromptSources, knowledge};
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{KnowledgePaths, commands};
-use haft_text::Masker;
-use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
+use haft_tui::{
+    Ended, HostActions, ListRequest, Operation, Palette, Setup, TuiConfig, UiHandle, UiMessage,
+};
 use haft_types::{Decision, Image, PermissionMode};
 use history::History;
 pub(crate) use lists::{age, is_cut_off};
@@ -39,12 +39,11 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "acp")]
 use crate::cli::options::Common;
 use crate::cli::options::{RunArgs, at_a_terminal};
-#[cfg(feature = "acp")]
-use crate::commands::configuration;
 use crate::commands::demo::{self, DemoArgs};
-use crate::commands::run::{images, lower, take_role, usage_errors};
-use crate::commands::{init, permissions, run_configuration};
+use crate::commands::run::{images, load_for_run, lower, take_role, usage_errors};
+use crate::commands::{init, permissions};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::wiring;
 
@@ -57,32 +56,36 @@ pub(crate) enum InterfaceStyle {
     Plain,
 }
 
-pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(
+    haft: &Haft,
+    args: &RunArgs,
+    looks: InterfaceStyle,
+) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, mut loaded) = run_configuration(args)?;
-    if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
-        match setup::run(&places, &loaded.config)? {
-            SetupOutcome::Model => loaded = run_configuration(args)?.1,
-            SetupOutcome::Demo => return demo::run(&DemoArgs::default()),
+    let mut settings = load_for_run(haft, args)?;
+    if args.model.is_none() && haft_agent::configured_model(&settings.config).is_none() {
+        match setup::run(&settings)? {
+            SetupOutcome::Model => settings = load_for_run(haft, args)?,
+            SetupOutcome::Demo => return demo::run(haft, &DemoArgs::default()),
             SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }
     }
-    let config = loaded.config;
-    let tui = wiring::tui_config(&config)?;
+    let Settings { places, config } = &settings;
+    let tui: TuiConfig = config.section("tui")?;
     // Problems with flags and configuration are reported before the terminal is taken.
-    let plan = lower(&without_choice(args), &config, Some(""))?;
+    let project = haft.project(args.cwd.as_deref())?;
+    let plan = lower(&without_choice(args), &settings, project, Some(""))?;
     let images = images::read(args)?;
-    trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
-    let (paths, _) = knowledge(&places, &plan.project)?;
-    let masker = Masker::knowing(wiring::environment().secret_values());
+    trusting::settle(places, &plan.project, &mut std::io::stdin().lock())?;
+    let (paths, _) = knowledge(places, &plan.project)?;
     let history = History::at(
         places.history(&plan.project.namespace()),
-        masker,
+        haft.masker(),
         tui.history,
     );
-    let sources = wiring::prompt_sources(&places, &config, &plan.project)?;
+    let sources = settings.prompt_sources(&plan.project)?;
     let mut setup = Setup {
         mode: plan.mode,
         model: plan.model,
@@ -100,12 +103,13 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         links: start_screen::takes_sequences().then(|| plan.project.cwd.display().to_string()),
         rules_file: places.config_file().display().to_string(),
     };
-    setup.greeting = start_screen::lines(&plan.project, &setup);
+    let home = haft.environment().absolute_home();
+    setup.greeting = start_screen::lines(&plan.project, home.as_deref(), &setup);
     let (ui, wanted, side) = haft_tui::link();
     let palette = palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
     let folder = plan.project.cwd.clone();
-    let images_of = pasted_images::PastedImages::new(plan.project.cwd.clone());
+    let images_of = pasted_images::PastedImages::new(plan.project.cwd.clone(), home);
     let host = HostActions {
         image: Box::new(move |source| images_of.find(source)),
         edit: Box::new(side_editor::edit),
@@ -114,6 +118,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     };
     let side_actions = SideActions::new(
         ui.clone(),
+        haft.environment().own_program().clone(),
         plan.project.clone(),
         args.common.set.clone(),
         &config.limits,
@@ -125,9 +130,10 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     };
     let project = plan.project;
     let mut session = TuiSession {
+        #[cfg(feature = "serve")]
+        haft,
         args,
-        places,
-        config,
+        settings,
         project,
         paths,
         sources,
@@ -151,8 +157,7 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         }
         start_screen::report_sandbox(
             &session.ui,
-            &session.places,
-            &session.config,
+            &session.settings,
             session.chosen.mode,
             &session.project,
         )
@@ -182,14 +187,13 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
 
 /// The set-up alone, as the first start has it.
 #[cfg(feature = "acp")]
-pub(crate) fn set_up(common: &Common) -> anyhow::Result<ProcessExit> {
+pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let (places, loaded) = configuration(common)?;
-    match setup::run(&places, &loaded.config)? {
+    match setup::run(&haft.load(common)?)? {
         SetupOutcome::Model => Ok(ProcessExit::Completed),
-        SetupOutcome::Demo => demo::run(&DemoArgs::default()),
+        SetupOutcome::Demo => demo::run(haft, &DemoArgs::default()),
         SetupOutcome::Left => Ok(ProcessExit::Failed),
     }
 }
@@ -258,9 +262,10 @@ struct SessionChoices {
 }
 
 struct TuiSession<'a> {
+    #[cfg(feature = "serve")]
+    haft: &'a Haft,
     args: &'a RunArgs,
-    places: Places,
-    config: Config,
+    settings: Settings,
     project: Project,
     paths: KnowledgePaths,
     /// For what the user mentions; the session has servers of its own.
@@ -284,7 +289,8 @@ impl TuiSession<'_> {
             self.ui.tell(UiMessage::Pick(list));
         } else if self.args.resume.is_some() || self.args.resume_current {
             // Without a prompt there is nothing to name a new one after.
-            let which = lower(self.args, &self.config, None)?.which;
+            let project = self.project.clone();
+            let which = lower(self.args, &self.settings, project, None)?.which;
             self.open(which, "").await?;
             self.tell_opened();
         }
@@ -419,8 +425,10 @@ impl TuiSession<'_> {
     }
 
     async fn open(&mut self, which: Which, prompt: &str) -> anyhow::Result<()> {
-        let mut plan = lower(&without_choice(self.args), &self.config, Some(prompt))?;
-        take_role(&mut plan, self.args, &self.places)?;
+        let project = self.project.clone();
+        let args = without_choice(self.args);
+        let mut plan = lower(&args, &self.settings, project, Some(prompt))?;
+        take_role(&mut plan, self.args, &self.settings.places)?;
         plan.which = which;
         plan.leftovers = Leftovers::Keep;
         plan.mode = self.chosen.mode;
@@ -428,14 +436,14 @@ impl TuiSession<'_> {
         if let Some(model) = &self.chosen.model {
             plan.model.clone_from(model);
         }
-        let file: PathBuf = self.places.config_file();
+        let places = self.settings.places.clone();
         let remember = move |rules: &[String]| {
-            permissions::add(&file, Decision::Allow, rules)
+            permissions::add(&places, Decision::Allow, rules)
                 .map(drop)
                 .map_err(|error| error.to_string())
         };
         plan.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
-        let opened = wiring::open_session(&self.places, self.config.clone(), plan).await;
+        let opened = self.settings.open_session(plan).await;
         let session = self.session.insert(opened.map_err(usage_errors)?);
         session.attach(std::mem::take(&mut self.images));
         Ok(())

@@ -2,8 +2,8 @@
 //!
 //! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a
 //! result to an exit code and nothing else; `cli` is the literal command line, `commands` does what
-//! it says, `wiring` registers the extensions. It is a library only so that the workspace can build
-//! the binary with every feature.
+//! it says, `haft` is the helper that commands receive, `wiring` registers the extensions. It is a
+//! library only so that the workspace can build the binary with every feature.
 
 /// A message of `messages/LANGUAGE`, by its key: `text!("jobs-unknown", text = id)`.
 macro_rules! text {
@@ -13,6 +13,7 @@ macro_rules! text {
 mod cli;
 mod commands;
 mod exit;
+mod haft;
 mod interactive;
 mod jobs;
 mod output;
@@ -22,6 +23,7 @@ mod wiring;
 use std::process::ExitCode;
 
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 
 /// Runs this process as the command line says, and gives its exit code.
 pub fn run() -> ExitCode {
@@ -40,21 +42,22 @@ pub fn run() -> ExitCode {
         return code;
     }
     haft_sandbox::share_heaps();
-    exit::mask_panics();
-    wiring::language::choose(std::env::args_os());
+    let haft = Haft::from_process();
+    exit::mask_panics(haft.environment().clone());
+    wiring::language::choose(std::env::args_os(), haft.environment());
     if let Some(version) = haft_claude::version(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version)
             .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
             .into();
     }
     // A shell that completes a command line asks in its own way.
-    if let Some(code) = commands::completions::answer(std::env::args_os()) {
+    if let Some(code) = commands::completions::answer(&haft, std::env::args_os()) {
         return code;
     }
     match cli::Cli::from_process() {
         Ok(cli) => {
-            let ended = cli.run().unwrap_or_else(|failure| {
-                exit::log(&failure);
+            let ended = cli.run(&haft).unwrap_or_else(|failure| {
+                exit::log(&failure, haft.environment());
                 exit::report(&failure)
             });
             // Lost traces are logged, so the log is flushed last.

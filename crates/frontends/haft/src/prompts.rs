@@ -4,9 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::config::Config;
 use haft_agent::{
-    Approval, ApprovalReply, Approver, MAIN, Places, Project, PromptError, confinement,
+    Approval, ApprovalReply, Approver, MAIN, Project, PromptError, confinement, knowledge,
     set_up_sandbox,
 };
 use haft_permission::{PermissionRequest, Verdict};
@@ -21,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::permissions;
 use crate::exit::usage_error;
+use crate::haft::Settings;
 use crate::output;
-use crate::wiring;
 
 /// The limits of a command's output in the prompt.
 const OUTPUT_LIMITS: CutLimits = CutLimits {
@@ -94,8 +93,7 @@ pub(crate) fn extension_error(error: PromptError) -> anyhow::Error {
 /// Runs the command lines of custom commands (`` !`command` ``) and puts their output in place. They
 /// need permission as the model's commands do, and run in the same sandbox.
 pub(crate) struct InlineCommands<'a> {
-    pub(crate) places: &'a Places,
-    pub(crate) config: &'a Config,
+    pub(crate) settings: &'a Settings,
     pub(crate) project: &'a Project,
     pub(crate) mode: PermissionMode,
     /// The approver; `None` in a headless run.
@@ -131,15 +129,15 @@ impl InlineCommands<'_> {
 
     async fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let rules = self.rules(haft_permission::Confinement::None)?;
-        let mut config = self.config.sandbox.clone();
+        let mut config = self.settings.config.sandbox.clone();
         config
             .hidden
-            .extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
+            .extend(rules.unreadable(&self.settings.workspace(self.project)));
         config
             .hidden
-            .extend(wiring::project_policy(self.project).hidden);
+            .extend(self.settings.project_policy(self.project).hidden);
         Ok(set_up_sandbox(
-            self.places,
+            &self.settings.places,
             &config,
             self.mode,
             vec![self.project.root.clone()],
@@ -152,16 +150,18 @@ impl InlineCommands<'_> {
         confined: haft_permission::Confinement,
     ) -> anyhow::Result<haft_permission::Permissions> {
         let rules = haft_agent::permissions(
-            wiring::environment(),
-            &self.config.permissions,
+            self.settings.environment(),
+            &self.settings.config.permissions,
             self.mode,
             confined,
         )?;
-        permissions::tightened(rules, self.places, self.project)
+        // A line that ran before may have changed what is trusted.
+        let (_, trust_state) = knowledge(&self.settings.places, self.project)?;
+        permissions::tightened(rules, self.settings, self.project, &trust_state)
     }
 
     async fn output(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
-        let workspace = wiring::workspace(self.places, self.project);
+        let workspace = self.settings.workspace(self.project);
         let verdict = self
             .rules(confinement(sandbox))?
             .decide(&PermissionRequest::command(line), &workspace);
@@ -171,7 +171,7 @@ impl InlineCommands<'_> {
             () = self.cancel.cancelled() => return Err(cancelled()),
             permitted = self.permitted(line, &verdict) => permitted?,
         }
-        let host = wiring::environment();
+        let host = self.settings.environment();
         let command = CommandSpec {
             argv: vec![haft_tools::shell().into(), "-c".into(), line.into()],
             env: host.child_environment(),

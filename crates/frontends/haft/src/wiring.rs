@@ -1,5 +1,5 @@
-//! The parts that this binary adds to the core: the environment of its process, and the list of the
-//! extensions that its build has.
+//! The parts that this binary adds to the core: the list of the extensions that its build has, the
+//! sections they add to the configuration, and the log.
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
 //! [`haft_agent::Extension`] themselves.
@@ -10,9 +10,8 @@ mod readers;
 #[cfg(feature = "otel")]
 pub(crate) mod traces;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::path::Path;
+use std::sync::Arc;
 
 #[cfg(not(all(
     feature = "mcp",
@@ -23,18 +22,12 @@ use std::sync::{Arc, LazyLock};
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
-    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment,
-    KeyError, KeyState, Places, PolicyExtension, Project, ProjectPolicy, PromptSources, RunPlan,
-    SetupError, WallClock,
+    ConfigError, Contribution, Extension, ExtensionContext, HostEnvironment, Places,
+    PolicyExtension,
 };
 use haft_changes::versions::SqliteVersions;
-use haft_changes::{FileChanges, GitWorktrees};
-use haft_engine::{Callback, Session};
-use haft_model::{Declared, ProviderConfig, Secret};
-use haft_project::ServerGrant;
-use haft_sandbox::OwnProgram;
-use haft_store::Store;
-use haft_tool::{EditorBuffers, Plugin, Tool, Workspace};
+use haft_engine::Callback;
+use haft_tool::{EditorBuffers, Plugin, Tool};
 use haft_tools::Readers;
 use haft_tui::TuiConfig;
 
@@ -65,62 +58,14 @@ impl Runtime {
     }
 }
 
-/// The environment of this process, read once.
-pub(crate) fn environment() -> &'static HostEnvironment {
-    static PROCESS: LazyLock<HostEnvironment> = LazyLock::new(|| {
-        HostEnvironment::new(std::env::vars_os())
-            // A folder that is gone is reported by what works in it.
-            .in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
-            // A haft that can't open itself runs no commands, and says so when it is to.
-            .supervised_by(OwnProgram::running().unwrap_or_default())
-    });
-    &PROCESS
-}
-
 /// Returns the tools of extensions with nothing behind them, for lists and documentation.
-pub(crate) fn described_tools() -> Vec<Arc<dyn Tool>> {
+pub(crate) fn described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
     // Lists begin with the tools of the last extension.
     extensions()
         .iter()
         .rev()
-        .flat_map(|extension| extension.described_tools(environment()))
+        .flat_map(|extension| extension.described_tools(environment))
         .collect()
-}
-
-/// The folders of this user.
-pub(crate) fn places() -> Result<Places, FolderError> {
-    Places::find(environment().clone())
-}
-
-/// The project around this folder, or around the current one.
-pub(crate) fn project(cwd: Option<&Path>) -> Result<Project, FolderError> {
-    Project::find(environment(), cwd)
-}
-
-/// What calls may reach in a project, where no session is open.
-pub(crate) fn workspace(places: &Places, project: &Project) -> Workspace {
-    Workspace {
-        root: project.root.clone(),
-        extra: Vec::new(),
-        cwd: project.cwd.clone(),
-        spill: places.spill(),
-        journal: places.journal(),
-    }
-}
-
-/// The model of that name, as it is declared or built in.
-pub(crate) fn declared(config: &Config, model: &str) -> Result<Declared, SetupError> {
-    haft_agent::declared_model(environment(), config, model)
-}
-
-/// The key of a model's provider; none when it declares no source.
-pub(crate) fn key_of(declared: &Declared) -> Result<Option<Secret>, KeyError> {
-    haft_agent::key_of(environment(), &declared.spec.provider, &declared.provider)
-}
-
-/// Whether a provider's key is at hand, found out without running anything.
-pub(crate) fn key_state(provider: &ProviderConfig) -> KeyState {
-    haft_agent::key_state(environment(), provider)
 }
 
 /// The extensions of this build, in the order their tools are offered.
@@ -129,7 +74,7 @@ pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
 }
 
 /// Like [`extensions`], with the parts that the client of a session brings.
-fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
+pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     vec![
         Arc::new(PolicyExtension),
         Arc::new(readers::ReaderExtension),
@@ -161,28 +106,6 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     ]
 }
 
-/// Opens the prompts and resources that the extensions of this build offer. It starts nothing.
-pub(crate) fn prompt_sources(
-    places: &Places,
-    config: &Config,
-    project: &Project,
-) -> Result<PromptSources, SetupError> {
-    PromptSources::open(&extensions(), places, config, project)
-}
-
-/// Reads the policy of a project that is trusted or may become so.
-pub(crate) fn project_policy(project: &Project) -> ProjectPolicy {
-    ProjectPolicy::load(&project.root, environment().home().as_deref())
-}
-
-/// Returns what the servers of a project ask to reach outside the project, by server.
-pub(crate) fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
-    extensions()
-        .iter()
-        .flat_map(|extension| extension.requested_grants(places, root))
-        .collect()
-}
-
 /// The sections of the configuration in addition to those of the core: the extensions', the
 /// terminal's, the log's, and the language.
 pub(crate) fn sections() -> Vec<Section> {
@@ -197,16 +120,6 @@ pub(crate) fn sections() -> Vec<Section> {
     of_extensions.chain(of_front_end).collect()
 }
 
-/// The `[tui]` section.
-pub(crate) fn tui_config(config: &Config) -> Result<TuiConfig, ConfigError> {
-    config.section("tui")
-}
-
-/// How much is logged.
-pub(crate) fn log_level(config: &Config) -> Result<LogLevel, ConfigError> {
-    config.section("log_level")
-}
-
 /// Checks the text of a configuration file.
 pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, ConfigError> {
     haft_agent::config::check(file, text, &sections())
@@ -215,38 +128,6 @@ pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, Confi
 /// The configuration that this table alone makes.
 pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
     haft_agent::config::lower(table, &sections())
-}
-
-/// The agent of these folders and this configuration, with everything this build has.
-pub(crate) fn agent(places: &Places, config: Config) -> Agent {
-    agent_with(places, config, ClientParts::default())
-}
-
-/// The same with what its client brings.
-pub(crate) fn agent_with(places: &Places, config: Config, client: ClientParts) -> Agent {
-    let versions = client
-        .versions
-        .clone()
-        .unwrap_or_else(|| versions(places, &config));
-    Agent::new(places.clone(), config)
-        .with_change_records(Arc::new(FileChanges::new(versions)))
-        .with_project_copies(Arc::new(GitWorktrees))
-        .with_extensions(extensions_with(client))
-        .on_masker(|masker| log::mask_with(masker.clone()))
-}
-
-/// What files were before haft changed them.
-pub(crate) fn versions(places: &Places, config: &Config) -> Arc<SqliteVersions> {
-    Arc::new(SqliteVersions::at(
-        &places.versions(),
-        &config.store,
-        Arc::new(WallClock),
-    ))
-}
-
-/// Opens the user's conversations for one look or one change.
-pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Store>, SetupError> {
-    haft_agent::open_store(places, config, &extensions())
 }
 
 /// What the program that drives a session brings to it.
@@ -289,20 +170,8 @@ impl Extension for ClientExtension {
     }
 }
 
-/// Opens the session a run works in, with what its client brings.
-pub(crate) async fn open_driven_session(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    client: ClientParts,
-) -> Result<Session, SetupError> {
-    log_configuration(places);
-    haft_changes::sweep_merges(&places.worktrees());
-    Box::pin(agent_with(places, config, client).open(plan)).await
-}
-
 /// Logs where the settings of a session come from: files and names of variables, never a value.
-fn log_configuration(places: &Places) {
+pub(crate) fn log_configuration(places: &Places) {
     let file = places.config_file();
     let exists = places.config_file().exists();
     let mut variables: Vec<_> = places
@@ -319,15 +188,6 @@ fn log_configuration(places: &Places) {
 /// Whether a variable of the environment is a setting of haft.
 fn is_setting(name: &str) -> bool {
     name.starts_with("HAFT_") && name != "HAFT_HOME"
-}
-
-/// Opens the session a run works in.
-pub(crate) async fn open_session(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-) -> Result<Session, SetupError> {
-    open_driven_session(places, config, plan, ClientParts::default()).await
 }
 
 #[cfg(test)]
@@ -354,10 +214,8 @@ mod tests {
                 sections,
             })
             .unwrap();
-            (
-                log_level(&loaded.config).unwrap(),
-                loaded.origin("log_level"),
-            )
+            let level: LogLevel = loaded.config.section("log_level").unwrap();
+            (level, loaded.origin("log_level"))
         };
         assert_eq!(level(&[]).0, LogLevel::Info);
         std::fs::write(&user_file, "log_level = \"off\"\n").unwrap();

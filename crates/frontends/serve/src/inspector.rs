@@ -13,7 +13,6 @@ mod queue;
 #[cfg(feature = "lab")]
 mod what_if;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,7 +25,7 @@ use haft_postgres::TaskQueue;
 #[cfg(feature = "postgres")]
 use haft_store::StoreError;
 use haft_store::{Conversation, ConversationRow, ConversationScope, SearchQuery, Store};
-use haft_text::{grouped, money, percent};
+use haft_text::{Masker, grouped, money, percent};
 use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Role, Usage};
 use serde_json::Value;
 
@@ -46,8 +45,6 @@ const CONVERSATIONS_PER_PAGE: usize = 25;
 /// Messages per page.
 const MESSAGES_PER_PAGE: usize = 200;
 
-/// Masks the secrets in a text.
-pub type MaskText = for<'a> fn(&'a str) -> Cow<'a, str>;
 /// Returns a part of a message as text, in the user's language.
 pub type PartText = fn(&Part) -> String;
 /// Connects to the team's queue.
@@ -61,7 +58,7 @@ pub struct Inspector {
     /// The functions that need the request log or a session.
     pub actions: InspectorActions,
     /// Masks secrets.
-    pub mask: MaskText,
+    pub masker: Masker,
     /// Returns a part of a message as text.
     pub part_text: PartText,
     /// The style sheet of the timeline's picture.
@@ -87,7 +84,7 @@ impl Site for Inspector {
         match self.made(request).await {
             Ok(page) => Ok(page),
             Err(error) => {
-                self.problem(request, &(self.mask)(&error.on_one_line()))
+                self.problem(request, &self.masker.mask(&error.on_one_line()))
                     .await
             }
         }
@@ -402,7 +399,7 @@ impl Inspector {
             return Ok(Markup::plain("p", text!("serve-no-hits")));
         }
         let row = |hit: haft_store::SearchHit| {
-            let snippet = (self.mask)(&hit.snippet.text).into_owned();
+            let snippet = self.masker.mask(&hit.snippet.text).into_owned();
             vec![
                 Markup::link(&address(&hit.conversation.id, ""), &hit.conversation.name),
                 Markup::text(snippet),
@@ -523,7 +520,7 @@ impl Inspector {
         if let Some(difference) = &details.difference {
             pieces.extend([
                 Markup::plain("h2", text!("serve-difference")),
-                Markup::plain("pre", (self.mask)(difference)),
+                Markup::plain("pre", self.masker.mask(difference)),
             ]);
         }
         if let Some(note) = &details.note {
@@ -537,7 +534,7 @@ impl Inspector {
             pieces.push(Markup::element(
                 "details",
                 &[],
-                [summary, Markup::plain("pre", (self.mask)(body))],
+                [summary, Markup::plain("pre", self.masker.mask(body))],
             ));
         }
         Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
@@ -551,7 +548,7 @@ impl Inspector {
         let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
         let part = |(index, part): (usize, &Part)| {
             let text = (self.part_text)(part);
-            let text = (self.mask)(&text);
+            let text = self.masker.mask(&text);
             match (part, stored) {
                 (Part::Image(_), Some(id)) => {
                     let from = address(id, &format!("/{}/{index}", message.message_id))
@@ -583,7 +580,7 @@ impl Inspector {
         Markup::element(
             "p",
             &[("class", "broken"), ("role", "alert")],
-            [Markup::text((self.mask)(text))],
+            [Markup::text(self.masker.mask(text))],
         )
     }
 }

@@ -37,7 +37,7 @@ pub use error::PageError;
 pub use guard::AccessToken;
 #[cfg(feature = "postgres")]
 pub use inspector::OpenQueue;
-pub use inspector::{Inspector, JobRow, MaskText, PageRuns, PartText, is_recorded};
+pub use inspector::{Inspector, JobRow, PageRuns, PartText, is_recorded};
 pub use markup::{Markup, document, redirect_page};
 pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment, serve};
 

@@ -14,6 +14,7 @@ pub(crate) use host::DrivenHost;
 use crate::cli::options::Common;
 use crate::commands::run::cancel_on_signals;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::interactive;
 use crate::{output, wiring};
 
@@ -35,11 +36,11 @@ pub(crate) struct AcpArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(args: AcpArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
     if args.setup {
-        return interactive::set_up(&args.common);
+        return interactive::set_up(haft, &args.common);
     }
-    let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
+    let host = DrivenHost::new(haft, args.common, args.model, args.permission_mode)?;
     tell_who_types("acp");
     wiring::runtime()?.block_on(async {
         let stop = CancellationToken::new();

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 
 use self::items::{CatalogueItem, CatalogueListing};
 use clap::{Args, Subcommand};
-use haft_agent::config::Config;
-use haft_agent::{OfferedArgument, OfferedPrompt, Places, Project, knowledge, tool_help};
+use haft_agent::{OfferedArgument, OfferedPrompt, Project, knowledge, tool_help};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
@@ -18,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct CatalogueArgs {
@@ -70,7 +69,7 @@ pub(crate) enum CatalogueCommand {
 
 /// Where a command works.
 pub(super) struct CatalogueContext {
-    places: Places,
+    pub(super) settings: Settings,
     project: Project,
     pub(super) paths: KnowledgePaths,
     trust_state: TrustState,
@@ -78,28 +77,30 @@ pub(super) struct CatalogueContext {
     pub(super) help: ToolHelp,
     /// The names of tools that are built in.
     built_in: Vec<String>,
-    config: Config,
 }
 
 impl CatalogueContext {
-    pub(super) fn find(common: &Common) -> anyhow::Result<Self> {
-        let (places, loaded) = super::configuration(common)?;
-        let project = wiring::project(None)?;
-        let (paths, trust_state) = knowledge(&places, &project)?;
-        let asking = tool_help(&places, &loaded.config, &project);
-        let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        let built_in = super::tools::registry()
+    pub(super) fn find(haft: &Haft, common: &Common) -> anyhow::Result<Self> {
+        Self::with_settings(haft, haft.load(common)?)
+    }
+
+    /// Like [`Self::find`], with a configuration that is loaded already.
+    pub(super) fn with_settings(haft: &Haft, settings: Settings) -> anyhow::Result<Self> {
+        let project = haft.project(None)?;
+        let (paths, trust_state) = knowledge(&settings.places, &project)?;
+        let asking = tool_help(&settings.places, &settings.config, &project);
+        let help = ToolHelp::new(HelpCache::at(settings.places.tool_help()), asking);
+        let built_in = super::tools::registry(haft.environment())
             .iter()
             .map(|tool| tool.spec().name.clone())
             .collect();
         Ok(Self {
-            places,
+            settings,
             project,
             paths,
             trust_state,
             help,
             built_in,
-            config: loaded.config,
         })
     }
 
@@ -109,15 +110,13 @@ impl CatalogueContext {
 
     /// The model an agent runs on whose file names this one, and why it is another.
     pub(super) fn model_of(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
-        haft_agent::model_of_agent(&self.places.environment, &self.config, named)
+        haft_agent::model_of_agent(self.settings.environment(), &self.settings.config, named)
     }
 
     /// What servers offer of a kind, as far as it is known.
     fn prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
-            KnowledgeKind::Commands => {
-                Ok(wiring::prompt_sources(&self.places, &self.config, &self.project)?.prompts())
-            }
+            KnowledgeKind::Commands => Ok(self.settings.prompt_sources(&self.project)?.prompts()),
             KnowledgeKind::Rules
             | KnowledgeKind::Agents
             | KnowledgeKind::Skills
@@ -128,6 +127,7 @@ impl CatalogueContext {
 }
 
 pub(crate) fn run(
+    haft: &Haft,
     kind: KnowledgeKind,
     command: Option<CatalogueCommand>,
 ) -> anyhow::Result<ProcessExit> {
@@ -141,7 +141,7 @@ pub(crate) fn run(
                 kind,
                 verbose,
                 output.json,
-                &CatalogueContext::find(&output.common)?,
+                &CatalogueContext::find(haft, &output.common)?,
             )?;
         }
         CatalogueCommand::Show { name, output } => {
@@ -149,7 +149,7 @@ pub(crate) fn run(
                 kind,
                 &name,
                 output.json,
-                &CatalogueContext::find(&output.common)?,
+                &CatalogueContext::find(haft, &output.common)?,
             )?;
         }
         CatalogueCommand::Add {
@@ -163,19 +163,19 @@ pub(crate) fn run(
                 &name,
                 file.as_deref(),
                 user,
-                &CatalogueContext::find(&common)?,
+                &CatalogueContext::find(haft, &common)?,
             )?;
         }
         CatalogueCommand::Remove { name, common } => {
-            change::remove(kind, &name, &CatalogueContext::find(&common)?)?;
+            change::remove(kind, &name, &CatalogueContext::find(haft, &common)?)?;
         }
     }
     Ok(ProcessExit::Completed)
 }
 
 /// The names of a kind, each with its description.
-pub(super) fn names(kind: KnowledgeKind) -> Vec<(String, String)> {
-    let Ok(place) = CatalogueContext::find(&Common::default()) else {
+pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
+    let Ok(place) = CatalogueContext::find(haft, &Common::default()) else {
         return Vec::new();
     };
     let found = items::of(kind, &place.paths, &place);

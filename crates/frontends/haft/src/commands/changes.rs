@@ -9,8 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use haft_agent::Places;
-use haft_agent::config::Config;
 use haft_changes::ChangeRecord;
 use haft_store::{Conversation, Store};
 use haft_tool::CallName;
@@ -19,6 +17,7 @@ use serde_json::{Value, json};
 use super::conversations;
 use crate::cli::options::Common;
 use crate::exit::ProcessExit;
+use crate::haft::{Haft, Settings};
 use crate::wiring;
 
 pub(crate) use rewind::{RewindScope, go_back};
@@ -114,20 +113,20 @@ pub(crate) struct ChangesArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(undo::undo(args))
+pub(crate) fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<ProcessExit> {
+    wiring::runtime()?.block_on(undo::undo(haft, args))
 }
 
-pub(crate) fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(undo::redo(args))
+pub(crate) fn redo(haft: &Haft, args: &RedoArgs) -> anyhow::Result<ProcessExit> {
+    wiring::runtime()?.block_on(undo::redo(haft, args))
 }
 
-pub(crate) fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(rewind::rewind(args))
+pub(crate) fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<ProcessExit> {
+    wiring::runtime()?.block_on(rewind::rewind(haft, args))
 }
 
-pub(crate) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(show::show(args))?;
+pub(crate) fn changes(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
+    wiring::runtime()?.block_on(show::show(haft, args))?;
     Ok(ProcessExit::Completed)
 }
 
@@ -139,25 +138,33 @@ pub(crate) struct ConversationChanges {
 }
 
 impl ConversationChanges {
-    async fn new(conversation: Option<&str>, common: &Common) -> anyhow::Result<Self> {
-        let (places, loaded) = super::configuration(common)?;
-        Self::of(conversation, &places, &loaded.config).await
+    /// Opens the conversation with this id or name, or the current one.
+    async fn find(
+        haft: &Haft,
+        conversation: Option<&str>,
+        common: &Common,
+    ) -> anyhow::Result<Self> {
+        let settings = haft.load(common)?;
+        let store = settings.store()?;
+        let conversation =
+            conversations::named_or_current(haft, store.as_ref(), conversation).await?;
+        Ok(Self::new(&settings, store, conversation))
     }
 
-    /// Opens the conversation with this id or name, or the current one.
-    pub(crate) async fn of(
-        conversation: Option<&str>,
-        places: &Places,
-        config: &Config,
-    ) -> anyhow::Result<Self> {
-        let store = wiring::open_store(places, config)?;
-        let conversation = conversations::named_or_current(store.as_ref(), conversation).await?;
-        let record = ChangeRecord::new(wiring::versions(places, config), conversation.id.clone());
-        Ok(Self {
+    /// Opens the conversation with this id or name.
+    pub(crate) async fn of(settings: &Settings, conversation: &str) -> anyhow::Result<Self> {
+        let store = settings.store()?;
+        let conversation = conversations::find(store.as_ref(), conversation).await?;
+        Ok(Self::new(settings, store, conversation))
+    }
+
+    fn new(settings: &Settings, store: Arc<dyn Store>, conversation: Conversation) -> Self {
+        let record = ChangeRecord::new(settings.versions(), conversation.id.clone());
+        Self {
             store,
             conversation,
             record,
-        })
+        }
     }
 
     /// Formats a path for display: relative to the conversation's project if the path lies inside

@@ -5,11 +5,12 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haft_agent::config::{Config, ModelRole};
-use haft_agent::{Places, Project, RunStep, knowledge, set_up_sandbox};
+use haft_agent::config::ModelRole;
+use haft_agent::{Project, RunStep, knowledge, set_up_sandbox};
 use haft_engine::SharedBudget;
+use haft_project::TrustState;
 use haft_sandbox::{CommitScope, Git, GitProgram, configured_path, secret_places};
-use haft_text::{Masker, sanitise};
+use haft_text::sanitise;
 use haft_types::{Event, Outcome, PermissionMode, TurnResult};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,7 @@ use super::review::diff;
 use super::{permissions, run};
 use crate::cli::options::{Common, RunArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::wiring;
 
@@ -63,24 +65,24 @@ pub(crate) struct CommitArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let project = wiring::project(None)?;
+pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let project = haft.project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
-    let (_, trust_state) = knowledge(&places, &project)?;
+    let (_, trust_state) = knowledge(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         return Err(usage_error(text!(
             "review-untrusted",
             root = project.root.display()
         )));
     }
-    let host = wiring::environment();
+    let host = haft.environment();
     let root = project.root.as_path();
     let mode = PermissionMode::Ask;
     let projects = vec![root.to_owned()];
     let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
-        &places,
-        &loaded.config.sandbox,
+        &settings.places,
+        &settings.config.sandbox,
         mode,
         projects,
     ))?;
@@ -91,9 +93,9 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
         &[root],
     )
     .map_err(|error| usage_error(error.to_string()))?;
-    let git = Git::open(program.clone(), root, &places.git())
+    let git = Git::open(program.clone(), root, &settings.places.git())
         .map_err(|error| usage_error(error.to_string()))?;
-    let hidden = hidden(&places, &loaded.config, &project)?;
+    let hidden = hidden(&settings, &project, &trust_state)?;
     let scope = if args.all {
         CommitScope::Tracked
     } else {
@@ -107,9 +109,8 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
             text!("commit-nothing-staged")
         }));
     };
-    let masker = Masker::knowing(host.secret_values());
-    let task = masker.mask(&task(args, &git, &change)).into_owned();
-    let result = worded(args, &places, loaded.config, task)?;
+    let task = haft.masker().mask(&task(args, &git, &change)).into_owned();
+    let result = worded(args, &settings, &project, task)?;
     let message = message(&result.text);
     match result.outcome {
         Outcome::Completed if !message.is_empty() => {}
@@ -168,14 +169,17 @@ fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
 /// Asks the model, in a conversation beside those of the project, without tools.
 fn worded(
     args: &CommitArgs,
-    places: &Places,
-    config: Config,
+    settings: &Settings,
+    project: &Project,
     task: String,
 ) -> anyhow::Result<TurnResult> {
-    let model = args
-        .model
-        .clone()
-        .or_else(|| config.models_of(ModelRole::Commit).into_iter().next());
+    let model = args.model.clone().or_else(|| {
+        settings
+            .config
+            .models_of(ModelRole::Commit)
+            .into_iter()
+            .next()
+    });
     let asked = RunArgs {
         model,
         permission_mode: Some(PermissionMode::Plan),
@@ -183,13 +187,14 @@ fn worded(
         max_budget_usd: args.max_budget_usd,
         ..RunArgs::default()
     };
-    let mut plan = run::lower(&asked, &config, Some(TITLE))?;
+    let mut plan = run::lower(&asked, settings, project.clone(), Some(TITLE))?;
     plan.step = Some(RunStep {
         name: "commit".to_owned(),
         budget: SharedBudget::default(),
     });
     wiring::runtime()?.block_on(async {
-        let mut session = wiring::open_session(places, config, plan)
+        let mut session = settings
+            .open_session(plan)
             .await
             .map_err(run::usage_errors)?;
         let report = session
@@ -202,16 +207,20 @@ fn worded(
 
 /// What is kept from commands, and so from the model: secrets of well-known programs, what the
 /// configuration hides, and what rules keep from being read.
-fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Vec<PathBuf>> {
-    let host = wiring::environment();
-    let home = host.home();
+fn hidden(
+    settings: &Settings,
+    project: &Project,
+    trust_state: &TrustState,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let config = &settings.config;
+    let home = settings.environment().home();
     let rules = haft_agent::permissions(
-        host,
+        settings.environment(),
         &config.permissions,
         config.permissions.mode,
         haft_permission::Confinement::None,
     )?;
-    let rules = permissions::tightened(rules, places, project)?;
+    let rules = permissions::tightened(rules, settings, project, trust_state)?;
     let mut hidden = secret_places(home.as_deref());
     hidden.extend(
         config
@@ -220,8 +229,8 @@ fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result
             .iter()
             .filter_map(|path| configured_path(path, home.as_deref())),
     );
-    hidden.extend(wiring::project_policy(project).hidden);
-    hidden.extend(rules.unreadable(&wiring::workspace(places, project)));
+    hidden.extend(settings.project_policy(project).hidden);
+    hidden.extend(rules.unreadable(&settings.workspace(project)));
     Ok(hidden)
 }
 

@@ -18,6 +18,7 @@ use crate::cli::Cli;
 use crate::cli::options::Common;
 use crate::commands::{catalogue, config};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::jobs::JobFolder;
 use crate::wiring;
 
@@ -37,10 +38,10 @@ pub(crate) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
 }
 
 /// Answers a shell, if one asks.
-pub(crate) fn answer(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     std::env::var_os(VARIABLE)?;
     let here = std::env::current_dir().ok();
-    let completed = CompleteEnv::with_factory(|| with_candidates(Cli::definition(), "haft"))
+    let completed = CompleteEnv::with_factory(|| with_candidates(haft, Cli::definition(), "haft"))
         .var(VARIABLE)
         .try_complete(args, here.as_deref());
     match completed {
@@ -52,26 +53,30 @@ pub(crate) fn answer(args: impl IntoIterator<Item = OsString>) -> Option<ExitCod
 
 /// The command with candidates for the values that only haft knows, and its inner commands
 /// likewise.
-fn with_candidates(command: Command, path: &str) -> Command {
+fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     let parent = path.to_owned();
     let command = command.mut_args(|arg| match candidates(&parent, arg.get_id().as_str()) {
-        Some(offer) => arg.add(ArgValueCandidates::new(move || {
-            offer()
-                .into_iter()
-                .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
-                .collect()
-        })),
+        Some(offer) => {
+            let haft = haft.clone();
+            arg.add(ArgValueCandidates::new(move || {
+                offer(&haft)
+                    .into_iter()
+                    .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
+                    .collect()
+            }))
+        }
         None => arg,
     });
+    let haft = haft.clone();
     let inner = path.to_owned();
     command.mut_subcommands(move |sub| {
         let path = format!("{inner} {}", sub.get_name());
-        with_candidates(sub, &path)
+        with_candidates(&haft, sub, &path)
     })
 }
 
 /// Values and what to say of each.
-type Offer = fn() -> Vec<(String, String)>;
+type Offer = fn(&Haft) -> Vec<(String, String)>;
 
 /// What can stand in an argument of a command.
 fn candidates(path: &str, arg: &str) -> Option<Offer> {
@@ -107,14 +112,14 @@ fn candidates(path: &str, arg: &str) -> Option<Offer> {
     })
 }
 
-fn of_store(scope: ConversationScope<'_>) -> Vec<(String, String)> {
+fn of_store(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> {
     let list = || {
-        let (places, loaded) = super::load_configuration(&Common::default()).ok()?;
+        let settings = haft.load_quietly(&Common::default()).ok()?;
         // A look must not make a database.
-        if loaded.config.store.url.is_none() && !places.database().exists() {
+        if settings.config.store.url.is_none() && !settings.places.database().exists() {
             return None;
         }
-        let store = wiring::open_store(&places, &loaded.config).ok()?;
+        let store = settings.store().ok()?;
         wiring::runtime().ok()?.block_on(store.list(scope)).ok()
     };
     let name = |text: &str| {
@@ -131,18 +136,18 @@ fn of_store(scope: ConversationScope<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-fn conversations() -> Vec<(String, String)> {
-    wiring::project(None)
-        .map(|project| of_store(ConversationScope::Namespace(&project.namespace())))
+fn conversations(haft: &Haft) -> Vec<(String, String)> {
+    haft.project(None)
+        .map(|project| of_store(haft, ConversationScope::Namespace(&project.namespace())))
         .unwrap_or_default()
 }
 
-fn trash() -> Vec<(String, String)> {
-    of_store(ConversationScope::Trash)
+fn trash(haft: &Haft) -> Vec<(String, String)> {
+    of_store(haft, ConversationScope::Trash)
 }
 
-fn worktrees() -> Vec<(String, String)> {
-    let Ok(places) = wiring::places() else {
+fn worktrees(haft: &Haft) -> Vec<(String, String)> {
+    let Ok(places) = haft.places() else {
         return Vec::new();
     };
     let all = haft_changes::kept_copies(&places.worktrees());
@@ -151,8 +156,8 @@ fn worktrees() -> Vec<(String, String)> {
         .collect()
 }
 
-fn jobs() -> Vec<(String, String)> {
-    let Ok(places) = wiring::places() else {
+fn jobs(haft: &Haft) -> Vec<(String, String)> {
+    let Ok(places) = haft.places() else {
         return Vec::new();
     };
     let all = JobFolder::at(places.jobs()).all().unwrap_or_default();
@@ -161,19 +166,19 @@ fn jobs() -> Vec<(String, String)> {
         .collect()
 }
 
-fn models() -> Vec<(String, String)> {
-    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else {
+fn models(haft: &Haft) -> Vec<(String, String)> {
+    let Ok(settings) = haft.load_quietly(&Common::default()) else {
         return Vec::new();
     };
     let built_in = haft_model::BuiltIn::get().models();
-    let mut names: Vec<String> = loaded
+    let mut names: Vec<String> = settings
         .config
         .models
         .keys()
         .cloned()
         .chain(built_in)
         .collect();
-    names.extend(loaded.config.model_aliases.keys().cloned());
+    names.extend(settings.config.model_aliases.keys().cloned());
     names.sort();
     names.dedup();
     names
@@ -182,27 +187,27 @@ fn models() -> Vec<(String, String)> {
         .collect()
 }
 
-fn agents() -> Vec<(String, String)> {
-    catalogue::names(KnowledgeKind::Agents)
+fn agents(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::names(haft, KnowledgeKind::Agents)
 }
 
-fn rules() -> Vec<(String, String)> {
-    catalogue::names(KnowledgeKind::Rules)
+fn rules(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::names(haft, KnowledgeKind::Rules)
 }
 
-fn skills() -> Vec<(String, String)> {
-    catalogue::names(KnowledgeKind::Skills)
+fn skills(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::names(haft, KnowledgeKind::Skills)
 }
 
-fn slash_commands() -> Vec<(String, String)> {
-    catalogue::names(KnowledgeKind::Commands)
+fn slash_commands(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::names(haft, KnowledgeKind::Commands)
 }
 
-fn permission_rules() -> Vec<(String, String)> {
-    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else {
+fn permission_rules(haft: &Haft) -> Vec<(String, String)> {
+    let Ok(settings) = haft.load_quietly(&Common::default()) else {
         return Vec::new();
     };
-    let config = loaded.config.permissions;
+    let config = settings.config.permissions;
     let long = config
         .rules
         .iter()
@@ -218,14 +223,14 @@ fn permission_rules() -> Vec<(String, String)> {
     listed.chain(long).collect()
 }
 
-fn keys() -> Vec<(String, String)> {
+fn keys(_: &Haft) -> Vec<(String, String)> {
     config::schema::keys()
         .into_iter()
         .map(|key| (key, String::new()))
         .collect()
 }
 
-fn settings() -> Vec<(String, String)> {
+fn settings(_: &Haft) -> Vec<(String, String)> {
     config::schema::keys()
         .into_iter()
         .map(|key| (format!("{key}="), String::new()))
@@ -234,10 +239,15 @@ fn settings() -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use haft_agent::HostEnvironment;
+
     use super::*;
 
+    /// The values offered to a user without a configuration.
     fn offered(words: &[&str]) -> Vec<String> {
-        let mut haft = with_candidates(Cli::definition(), "haft");
+        let home = tempfile::tempdir().unwrap();
+        let environment = HostEnvironment::new([("HAFT_HOME".into(), home.path().into())]);
+        let mut haft = with_candidates(&Haft::new(environment), Cli::definition(), "haft");
         haft.build();
         let args = words.iter().map(OsString::from).collect();
         let found =

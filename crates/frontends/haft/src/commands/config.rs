@@ -15,7 +15,8 @@ use serde_json::json;
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
-use crate::{output, wiring};
+use crate::haft::Haft;
+use crate::output;
 
 /// The options for printing values.
 #[derive(Debug, Args)]
@@ -63,24 +64,24 @@ pub(crate) enum ConfigCommand {
     Schema,
 }
 
-pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
         ConfigCommand::Show(ShownArgs {
             origin,
             output: JsonArgs { json, common },
         }) => {
-            let shown = ShownValues::find(common, None)?;
+            let shown = ShownValues::find(haft, common, None)?;
             if *json {
                 output::print_json(&shown.as_json()?)?;
             } else {
                 output::print(&shown.as_text(*origin))?;
             }
         }
-        ConfigCommand::Get { key, shown } => return get(key, shown),
-        ConfigCommand::Set { key, value } => change::set(key, value)?,
-        ConfigCommand::Unset { key } => change::unset(key)?,
-        ConfigCommand::Edit => change::edit()?,
-        ConfigCommand::Path => output::say(&wiring::places()?.config_file().display().to_string())?,
+        ConfigCommand::Get { key, shown } => return get(haft, key, shown),
+        ConfigCommand::Set { key, value } => change::set(haft, key, value)?,
+        ConfigCommand::Unset { key } => change::unset(haft, key)?,
+        ConfigCommand::Edit => change::edit(haft)?,
+        ConfigCommand::Path => output::say(&haft.places()?.config_file().display().to_string())?,
         ConfigCommand::Schema => output::print_exact(&format!("{:#}\n", schema::whole()))?,
     }
     Ok(ProcessExit::Completed)
@@ -88,10 +89,10 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
 
 /// Prints the value in force of `key`, or everything below it. The reason why an unset value is in
 /// force goes to stderr, so that scripts read only the value.
-fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
+fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     let with_origin = args.origin;
     let json = args.output.json;
-    let shown = ShownValues::find(&args.output.common, Some(key))?;
+    let shown = ShownValues::find(haft, &args.output.common, Some(key))?;
     match shown.values.get(key) {
         Some(value) if json && !with_origin => {
             output::print_json(&serde_json::to_value(&value.in_force)?)?;
@@ -147,15 +148,15 @@ struct ShownValue {
 }
 
 impl ShownValues {
-    fn find(common: &Common, wanted: Option<&str>) -> anyhow::Result<Self> {
-        let (places, loaded) = super::configuration(common)?;
+    fn find(haft: &Haft, common: &Common, wanted: Option<&str>) -> anyhow::Result<Self> {
+        let (settings, loaded) = haft.load_with_origins(common)?;
         let is_wanted = |key: &str| {
             wanted.is_none_or(|wanted| {
                 key.strip_prefix(wanted)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         };
-        let mut effective = effective::find(&places, &loaded, wanted)?;
+        let mut effective = effective::find(&settings, &loaded, wanted)?;
         let configured = loaded.values.iter().map(|(key, value)| {
             let shown = match effective.remove(key) {
                 Some(EffectiveValue {

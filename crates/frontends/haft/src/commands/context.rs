@@ -26,6 +26,7 @@ use crate::cli::options::{Common, JsonArgs};
 use crate::commands::context::edit::EditCommand;
 #[cfg(feature = "lab")]
 use crate::commands::context::replay::ReplayArgs;
+use crate::haft::Haft;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
@@ -266,20 +267,20 @@ pub(super) use quoted::other_tools;
 use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(crate) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: ContextCommand) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         match command {
-            ContextCommand::Show(args) => show::run(&args).await,
-            ContextCommand::Report(args) => report::run(&args).await,
-            ContextCommand::Diff(args) => diff::run(&args).await,
-            ContextCommand::Why(args) => why::run(&args).await,
-            ContextCommand::Render(args) => render::run(&args).await,
-            ContextCommand::Recall(args) => recall::run(&args).await,
-            ContextCommand::Compact(args) => compact::run(&args).await,
+            ContextCommand::Show(args) => show::run(haft, &args).await,
+            ContextCommand::Report(args) => report::run(haft, &args).await,
+            ContextCommand::Diff(args) => diff::run(haft, &args).await,
+            ContextCommand::Why(args) => why::run(haft, &args).await,
+            ContextCommand::Render(args) => render::run(haft, &args).await,
+            ContextCommand::Recall(args) => recall::run(haft, &args).await,
+            ContextCommand::Compact(args) => compact::run(haft, &args).await,
             #[cfg(feature = "lab")]
-            ContextCommand::Replay(args) => replay::run(&args).await,
-            ContextCommand::Test(args) => return test::run(&args).await,
-            ContextCommand::Edit(command) => edit::run(&command).await,
+            ContextCommand::Replay(args) => replay::run(haft, &args).await,
+            ContextCommand::Test(args) => return test::run(haft, &args).await,
+            ContextCommand::Edit(command) => edit::run(haft, &command).await,
         }?;
         Ok(ProcessExit::Completed)
     })

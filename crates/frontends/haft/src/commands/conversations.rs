@@ -6,7 +6,6 @@ mod cost;
 #[cfg(feature = "imports")]
 mod import;
 mod list;
-#[cfg(feature = "imports")]
 mod purge;
 mod revise;
 mod search;
@@ -24,6 +23,7 @@ use haft_store::{Conversation, ConversationMatch, ConversationScope, Store, Stor
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::wiring;
 
 pub(super) use change::message;
@@ -309,28 +309,28 @@ pub(crate) enum BackupCommand {
     },
 }
 
-pub(crate) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
     let done = wiring::runtime()?.block_on(async {
         match command {
             #[cfg(feature = "imports")]
-            ConversationsCommand::Import(args) => return import::run(&args).await,
-            ConversationsCommand::New(args) => change::new(args).await,
-            ConversationsCommand::List(args) => list::list(&args).await,
-            ConversationsCommand::Show(args) if args.cost => cost::show(args).await,
-            ConversationsCommand::Show(args) => show::show(args).await,
-            ConversationsCommand::Use(args) => change::use_it(&args).await,
-            ConversationsCommand::Current(args) => list::current(&args).await,
-            ConversationsCommand::Search(args) => search::run(&args).await,
-            ConversationsCommand::Rename(args) => change::rename(&args).await,
-            ConversationsCommand::Delete(args) => change::delete(&args).await,
-            ConversationsCommand::Restore(args) => change::restore(&args).await,
-            ConversationsCommand::Purge(args) => purge::run(&args).await,
-            ConversationsCommand::Revise(args) => revise::run(args).await,
-            ConversationsCommand::Fork(args) => change::fork(args).await,
-            ConversationsCommand::Export(args) => transfer::export(&args).await,
-            ConversationsCommand::Stats(args) => stats::run(&args).await,
-            ConversationsCommand::Namespaces(args) => list::namespaces(&args).await,
-            ConversationsCommand::Backup(args) => backup::run(&args),
+            ConversationsCommand::Import(args) => return import::run(haft, &args).await,
+            ConversationsCommand::New(args) => change::new(haft, args).await,
+            ConversationsCommand::List(args) => list::list(haft, &args).await,
+            ConversationsCommand::Show(args) if args.cost => cost::show(haft, args).await,
+            ConversationsCommand::Show(args) => show::show(haft, args).await,
+            ConversationsCommand::Use(args) => change::use_it(haft, &args).await,
+            ConversationsCommand::Current(args) => list::current(haft, &args).await,
+            ConversationsCommand::Search(args) => search::run(haft, &args).await,
+            ConversationsCommand::Rename(args) => change::rename(haft, &args).await,
+            ConversationsCommand::Delete(args) => change::delete(haft, &args).await,
+            ConversationsCommand::Restore(args) => change::restore(haft, &args).await,
+            ConversationsCommand::Purge(args) => purge::run(haft, &args).await,
+            ConversationsCommand::Revise(args) => revise::run(haft, args).await,
+            ConversationsCommand::Fork(args) => change::fork(haft, args).await,
+            ConversationsCommand::Export(args) => transfer::export(haft, &args).await,
+            ConversationsCommand::Stats(args) => stats::run(haft, &args).await,
+            ConversationsCommand::Namespaces(args) => list::namespaces(haft, &args).await,
+            ConversationsCommand::Backup(args) => backup::run(haft, &args),
         }
         .map(|()| ProcessExit::Completed)
     });
@@ -352,26 +352,26 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-fn open(common: &Common) -> anyhow::Result<Arc<dyn Store>> {
-    let (places, loaded) = super::configuration(common)?;
-    Ok(wiring::open_store(&places, &loaded.config)?)
+fn open(haft: &Haft, common: &Common) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(haft.load(common)?.store()?)
 }
 
 /// Returns the namespace given on the command line, or this project's.
-fn namespace(place: &NamespaceArgs) -> anyhow::Result<String> {
+fn namespace(haft: &Haft, place: &NamespaceArgs) -> anyhow::Result<String> {
     match &place.namespace {
         Some(namespace) => Ok(namespace.clone()),
-        None => Ok(wiring::project(None)?.namespace()),
+        None => Ok(haft.project(None)?.namespace()),
     }
 }
 
 pub(super) async fn named_or_current(
+    haft: &Haft,
     store: &dyn Store,
     id: Option<&str>,
 ) -> anyhow::Result<Conversation> {
     match id {
         Some(id) => find(store, id).await,
-        None => current(store).await,
+        None => current(haft, store).await,
     }
 }
 
@@ -404,8 +404,8 @@ async fn find_in(
     }
 }
 
-pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
-    current_of(store, &wiring::project(None)?.namespace()).await
+pub(super) async fn current(haft: &Haft, store: &dyn Store) -> anyhow::Result<Conversation> {
+    current_of(store, &haft.project(None)?.namespace()).await
 }
 
 async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {

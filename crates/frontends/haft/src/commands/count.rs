@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::cli::options::JsonArgs;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct CountArgs {
@@ -31,8 +31,8 @@ struct FileCount {
     tokens: u64,
 }
 
-pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
-    let factor = factor(args)?;
+pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> {
+    let factor = factor(haft, args)?;
     let mut counted = Vec::new();
     for file in &args.files {
         let text = read(file)?;
@@ -79,14 +79,12 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Returns the model's tokens per `o200k` token, or 1 if no model is given.
-fn factor(args: &CountArgs) -> anyhow::Result<f64> {
+fn factor(haft: &Haft, args: &CountArgs) -> anyhow::Result<f64> {
     let Some(model) = &args.model else {
         return Ok(1.0);
     };
-    let (_, loaded) = super::configuration(&args.output.common)?;
-    Ok(wiring::declared(&loaded.config, model)?
-        .spec
-        .tokenizer_factor)
+    let settings = haft.load(&args.output.common)?;
+    Ok(settings.declared(model)?.spec.tokenizer_factor)
 }
 
 /// Reads a file, or standard input for `-`. Invalid UTF-8 is counted as replacement characters.

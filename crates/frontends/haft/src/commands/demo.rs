@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use self::approval::DemoApprover;
 use crate::cli::options::OutputFormat;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output::{self, Printer};
 use crate::wiring;
 
@@ -69,7 +70,7 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 ];
 
 /// Runs the demo.
-pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = haft_files::temporary_folder(&std::env::temp_dir(), "haft-demo-");
     let no_folder = |error| {
         usage_error(text!(
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     output::print(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
     let (result, budget, answer) =
-        wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
+        wiring::runtime()?.block_on(drive(haft, args, folder.path(), &project))?;
     output::print(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
     output::print(&report(&result, budget.as_ref()))?;
@@ -141,6 +142,7 @@ fn run_test(project: &Path) -> anyhow::Result<bool> {
 }
 
 async fn drive(
+    haft: &Haft,
     args: &DemoArgs,
     home: &Path,
     project: &Path,
@@ -155,7 +157,7 @@ async fn drive(
     let plan = RunPlan::of_config(
         &config,
         "scripted/demo-model".into(),
-        wiring::project(Some(project))?,
+        haft.project(Some(project))?,
         which,
     );
     // A user who says no ends the demo: the scripted model cannot think of another way.
@@ -168,10 +170,11 @@ async fn drive(
         approver: Some(approver),
         ..plan
     };
-    let places = Places::under(&home.join("home"), wiring::environment().clone());
+    let places = Places::under(&home.join("home"), haft.environment().clone());
     // It was written here a moment ago.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
-    let mut session = wiring::open_session(&places, config, plan).await?;
+    let settings = Settings::new(places, config);
+    let mut session = settings.open_session(plan).await?;
     let mut listener = DemoListener {
         printer: Printer::new(OutputFormat::Text, false),
         budget: None,

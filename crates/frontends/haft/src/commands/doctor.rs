@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::cli::options::JsonArgs;
 use crate::exit::{ProcessExit, in_one_line};
+use crate::haft::{Haft, Settings};
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -35,35 +36,39 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: JsonArgs,
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
+    let places = haft.places()?;
     if let Some(folder) = &args.salvage {
-        return salvage::run(folder.as_deref(), args.output.json);
+        return salvage::run(&places, folder.as_deref(), args.output.json);
     }
-    let places = wiring::places()?;
-    let (mut checks, config) = match super::load_configuration(&args.output.common) {
-        Ok((places, loaded)) => {
+    let (mut checks, settings) = match haft.load_quietly(&args.output.common) {
+        Ok(settings) => {
             let message = text!("doctor-config", file = places.config_file().display());
             let checks = vec![
                 Check::new("configuration", CheckHealth::Ok, message),
-                surroundings::variables(&loaded.config.unknown_variables),
+                surroundings::variables(&settings.config.unknown_variables),
             ];
-            (checks, loaded.config)
+            (checks, settings)
         }
         // The store is looked at all the same.
-        Err(error) => (vec![broken_configuration(&error)], Config::default()),
+        Err(error) => (
+            vec![broken_configuration(&error)],
+            Settings::new(places, Config::default()),
+        ),
     };
+    let Settings { places, config } = &settings;
     checks.insert(0, installation::installed());
     if config.store.url.is_none() {
-        checks.extend(examine(&patient(&places, &config)));
+        checks.extend(examine(&patient(places, config)));
     }
     checks.push(surroundings::spill(&places.spill()));
     wiring::runtime()?.block_on(async {
         if config.store.url.is_some() {
-            checks.push(surroundings::server(&places, &config).await);
+            checks.push(surroundings::server(&settings).await);
         }
-        checks.push(surroundings::commands().await);
-        checks.push(surroundings::sandbox(&places, &config).await);
-        checks.push(surroundings::provider(&config).await);
+        checks.push(surroundings::commands(haft.environment()).await);
+        checks.push(surroundings::sandbox(places, config).await);
+        checks.push(surroundings::provider(&settings).await);
         if let Some(address) = &args.newer {
             checks.push(installation::newer(address).await);
         }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct HooksArgs {
@@ -23,23 +23,23 @@ pub(crate) enum HooksCommand {
     List(JsonArgs),
 }
 
-pub(crate) fn run(command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| HooksCommand::List(JsonArgs::default())) {
-        HooksCommand::List(args) => list(&args)?,
+        HooksCommand::List(args) => list(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
-fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let (mut paths, trust_state) = knowledge(&places, &wiring::project(None)?)?;
+fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let (mut paths, trust_state) = knowledge(&settings.places, &haft.project(None)?)?;
     // They are shown whether or not they would run: that is what is asked.
     paths.trusted = true;
     let mut problems = Vec::new();
     let found = hooks::load(
         &paths,
-        &loaded.config.hooks,
-        &places.config_file(),
+        &settings.config.hooks,
+        &settings.places.config_file(),
         &mut problems,
     );
     for problem in &problems {

@@ -6,13 +6,12 @@
 
 use std::path::Path;
 
-use haft_agent::config::Config;
-use haft_agent::{Project, configured_model, declared_model};
+use haft_agent::{Project, configured_model};
 use haft_model::O200k;
 use haft_project::{KnowledgePaths, commands};
 use haft_types::{Price, TokenCounter};
 
-use crate::wiring;
+use crate::haft::Settings;
 
 const PROMPT: &str = include_str!("init/prompt.md");
 /// The command's name, unless the user has one of that name.
@@ -76,7 +75,7 @@ pub(crate) fn called<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a 
 
 /// The prompt for a project, with what the model will cost that answers it.
 pub(crate) fn prompt(
-    config: &Config,
+    settings: &Settings,
     model: Option<&str>,
     project: &Project,
     wishes: &str,
@@ -103,13 +102,8 @@ pub(crate) fn prompt(
     ]);
     let model = model
         .map(str::to_owned)
-        .or_else(|| configured_model(config));
-    let price = model.and_then(|model| {
-        declared_model(wiring::environment(), config, &model)
-            .ok()?
-            .spec
-            .price
-    });
+        .or_else(|| configured_model(&settings.config));
+    let price = model.and_then(|model| settings.declared(&model).ok()?.spec.price);
     let quote = quote(
         u64::from(O200k.text(&text)) + found.telling_bytes / BYTES,
         price,

@@ -9,6 +9,7 @@ use haft_types::Event;
 
 use crate::cli::options::{Common, JsonArgs, OutputFormat};
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
 
@@ -73,25 +74,24 @@ pub(crate) struct KillArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(command: JobsCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: JobsCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        JobsCommand::List(args) => show::list(&args)?,
-        JobsCommand::Show(args) => show::show(&args)?,
-        JobsCommand::Logs(args) => logs(&args)?,
-        JobsCommand::Attach(args) => return attach(&args),
-        JobsCommand::Kill(args) => kill::kill(&args)?,
+        JobsCommand::List(args) => show::list(haft, &args)?,
+        JobsCommand::Show(args) => show::show(haft, &args)?,
+        JobsCommand::Logs(args) => logs(haft, &args)?,
+        JobsCommand::Attach(args) => return attach(haft, &args),
+        JobsCommand::Kill(args) => kill::kill(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
 /// The jobs of this user.
-fn jobs(common: &Common) -> anyhow::Result<JobFolder> {
-    let (places, _) = super::configuration(common)?;
-    Ok(JobFolder::at(places.jobs()))
+fn jobs(haft: &Haft, common: &Common) -> anyhow::Result<JobFolder> {
+    Ok(JobFolder::at(haft.load(common)?.places.jobs()))
 }
 
-fn logs(args: &LogsArgs) -> anyhow::Result<()> {
-    let job = jobs(&args.common)?.find(&args.id)?;
+fn logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
+    let job = jobs(haft, &args.common)?.find(&args.id)?;
     if args.json {
         return follow(&job, args.follow, |line| {
             output::print(&format!("{line}\n"))
@@ -106,8 +106,8 @@ fn logs(args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn attach(args: &AttachArgs) -> anyhow::Result<ProcessExit> {
-    let job = jobs(&args.common)?.find(&args.id)?;
+fn attach(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
+    let job = jobs(haft, &args.common)?.find(&args.id)?;
     watch(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
     tell_death(&job);
     Ok(match job.state() {

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output::{self, TextTable};
 use crate::wiring;
 
@@ -65,13 +66,14 @@ pub(crate) enum LibCommand {
     },
 }
 
-pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(LibCommand::List(JsonArgs::default())) {
-        LibCommand::Add { name, common } => add(&name, &common)?,
+        LibCommand::Add { name, common } => add(&LibraryContext::find(haft, &common)?, &name)?,
         LibCommand::Remove { name, common } => {
-            let (libraries, project) = place(&common)?;
-            let told = match libraries
-                .remove(&project.root, &name)
+            let place = LibraryContext::find(haft, &common)?;
+            let told = match place
+                .libraries
+                .remove(&place.project.root, &name)
                 .map_err(|error| told(&error))?
             {
                 LibraryChange::Made => format!("{}\n", text!("lib-removed", name)),
@@ -81,15 +83,16 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
             };
             output::print(&told)?;
         }
-        LibCommand::List(output) => list(&output)?,
-        LibCommand::Docs { name, common } => docs(&name, &common)?,
+        LibCommand::List(output) => {
+            list(&LibraryContext::find(haft, &output.common)?, output.json)?
+        }
+        LibCommand::Docs { name, common } => docs(&LibraryContext::find(haft, &common)?, &name)?,
         LibCommand::Refresh { common } => {
-            let (libraries, project) = place(&common)?;
-            refresh(&libraries, &project, &common)?;
+            refresh(&LibraryContext::find(haft, &common)?)?;
             output::say(text!("lib-refreshed"))?;
         }
         LibCommand::Proxy { source, common } => {
-            let (libraries, _) = place(&common)?;
+            let libraries = LibraryContext::find(haft, &common)?.libraries;
             if let Some(source) = source {
                 if source.trim().is_empty() || source.starts_with('-') {
                     return Err(usage_error(text!("lib-bad-source", source)));
@@ -107,23 +110,36 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
-    let (places, _) = super::configuration(common)?;
-    Ok((Libraries::at(places.libraries()), wiring::project(None)?))
+/// The libraries of this user, and the project that sends their documentation.
+struct LibraryContext {
+    settings: Settings,
+    project: Project,
+    libraries: Libraries,
+}
+
+impl LibraryContext {
+    fn find(haft: &Haft, common: &Common) -> anyhow::Result<Self> {
+        let settings = haft.load(common)?;
+        Ok(Self {
+            project: haft.project(None)?,
+            libraries: Libraries::at(settings.places.libraries()),
+            settings,
+        })
+    }
 }
 
 fn told(error: &LibraryError) -> anyhow::Error {
     usage_error(output::hints::explained(error))
 }
 
-fn add(name: &str, common: &Common) -> anyhow::Result<()> {
-    let (libraries, project) = place(common)?;
+fn add(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
+    let libraries = &place.libraries;
     if !libraries.repository().is_dir() {
-        fetch(&libraries, &project, common)?;
+        fetch(place)?;
     }
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let told = match libraries
-        .add(&project.root, &library)
+        .add(&place.project.root, &library)
         .map_err(|error| told(&error))?
     {
         LibraryChange::Made => format!("{}\n", text!("lib-added", library)),
@@ -132,12 +148,11 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
     output::print(&told)
 }
 
-fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let (libraries, project) = place(&args.common)?;
-    let (places, _) = super::configuration(&args.common)?;
-    let (paths, _) = knowledge(&places, &project)?;
+fn list(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
+    let libraries = &place.libraries;
+    let (paths, _) = knowledge(&place.settings.places, &place.project)?;
     let added = libraries
-        .added(&project.root)
+        .added(&place.project.root)
         .map_err(|error| told(&error))?;
     let mut problems = Vec::new();
     let counted: Vec<_> = added
@@ -154,7 +169,7 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     for problem in &problems {
         output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
     }
-    if args.json {
+    if as_json {
         let one = |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
         return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));
     }
@@ -172,10 +187,9 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
-    let (libraries, project) = place(common)?;
-    let (places, _) = super::configuration(common)?;
-    let (paths, _) = knowledge(&places, &project)?;
+fn docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
+    let libraries = &place.libraries;
+    let (paths, _) = knowledge(&place.settings.places, &place.project)?;
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let documents = libraries.documents_of(&library, &paths, &mut Vec::new());
     if documents.is_empty() {
@@ -188,14 +202,15 @@ fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
     output::print(&texts.join("\n"))
 }
 
-fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::Result<()> {
+fn refresh(place: &LibraryContext) -> anyhow::Result<()> {
+    let libraries = &place.libraries;
     let repository = libraries.repository();
     if !repository.is_dir() {
-        return fetch(libraries, project, common);
+        return fetch(place);
     }
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = repository.canonicalize()?;
-    let git = LibraryGit::open(&repository, project, common)?;
+    let git = LibraryGit::open(&repository, place)?;
     git.run(
         git.network(&source),
         &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"],
@@ -209,7 +224,8 @@ fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow:
 }
 
 /// Checks the repository out; what failed half way leaves nothing.
-fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::Result<()> {
+fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
+    let libraries = &place.libraries;
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = libraries.repository();
     let above = repository.parent().unwrap_or(Path::new("."));
@@ -218,7 +234,7 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     let target = half.path().join("repository");
     haft_files::create_new_folder(&target)?;
     output::tell(&format!("haft: {}", text!("lib-fetching", source)));
-    let git = LibraryGit::open(&target, project, common)?;
+    let git = LibraryGit::open(&target, place)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
     git.run(
         git.network(&source),
@@ -246,14 +262,14 @@ struct LibraryGit<'a> {
 }
 
 impl<'a> LibraryGit<'a> {
-    fn open(folder: &'a Path, project: &Project, common: &Common) -> anyhow::Result<Self> {
-        let (places, loaded) = super::configuration(common)?;
-        let of_sandbox = &loaded.config.sandbox;
+    fn open(folder: &'a Path, place: &LibraryContext) -> anyhow::Result<Self> {
+        let places = &place.settings.places;
+        let of_sandbox = &place.settings.config.sandbox;
         let mode = PermissionMode::Plan;
         let sandbox =
-            wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
-        let host = wiring::environment();
-        let root = project.root.as_path();
+            wiring::runtime()?.block_on(set_up_sandbox(places, of_sandbox, mode, Vec::new()))?;
+        let host = &places.environment;
+        let root = place.project.root.as_path();
         // The whole environment: of it git gets what leads to the network, an agent for keys
         // included.
         let program = GitProgram::find(

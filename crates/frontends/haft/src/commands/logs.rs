@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 use crate::wiring::log::{Follower, LogLevel, LogLine, TURN_STARTED, each_line, newest_lines};
 
@@ -65,9 +66,9 @@ struct LoggedRun {
     problems: usize,
 }
 
-pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
-    let (places, _) = super::configuration(&args.common)?;
-    let folder = places.log();
+pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let folder = settings.places.log();
     if args.runs {
         let runs = logged_runs(&folder);
         if runs.is_empty() && !args.json {

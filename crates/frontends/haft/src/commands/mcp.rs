@@ -15,6 +15,7 @@ use haft_types::Decision;
 
 use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -133,25 +134,29 @@ pub(crate) struct McpTestArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| McpCommand::List(McpListArgs::default())) {
-        McpCommand::List(args) => list::run(&args),
-        McpCommand::Add(args) => add::run(&args),
-        McpCommand::Remove(args) => add::remove(&args.name),
-        McpCommand::Test(args) => wiring::runtime()?.block_on(test::run(&args)),
-        McpCommand::Login(args) => wiring::runtime()?.block_on(login::run(&args)),
+        McpCommand::List(args) => list::run(haft, &args),
+        McpCommand::Add(args) => add::run(haft, &args),
+        McpCommand::Remove(args) => add::remove(haft, &args.name),
+        McpCommand::Test(args) => wiring::runtime()?.block_on(test::run(haft, &args)),
+        McpCommand::Login(args) => wiring::runtime()?.block_on(login::run(haft, &args)),
         #[cfg(feature = "acp")]
-        McpCommand::Serve(args) => serve::run(*args),
+        McpCommand::Serve(args) => serve::run(haft, *args),
     }
 }
 
 /// The servers of this project and the user, and the names of those that are switched off.
-fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(DeclaredServers, Vec<String>)> {
-    let (places, loaded) = super::configuration(common)?;
+fn servers(
+    haft: &Haft,
+    common: &Common,
+    cwd: Option<&Path>,
+) -> anyhow::Result<(DeclaredServers, Vec<String>)> {
+    let settings = haft.load(common)?;
     Ok(DeclaredServers::open(
-        &places,
-        &loaded.config,
-        &wiring::project(cwd)?,
+        &settings.places,
+        &settings.config,
+        &haft.project(cwd)?,
     )?)
 }
 

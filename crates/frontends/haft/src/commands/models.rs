@@ -14,6 +14,7 @@ use haft_types::{Api, ModelProfile, ModelSpec};
 
 use crate::cli::options::{Common, JsonArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 
 pub(crate) use list::usable;
 pub(crate) use trial::ModelTrial;
@@ -123,13 +124,13 @@ pub(crate) struct ModelTestArgs {
 
 pub(crate) use show::model_settings;
 
-pub(crate) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
-        ModelsCommand::List(args) => list::run(&args),
-        ModelsCommand::Show(args) => show::run(&args),
-        ModelsCommand::Roles(args) => roles::run(&args),
-        ModelsCommand::Add(args) => add::run(&args),
-        ModelsCommand::Test(args) => test::run(&args),
+        ModelsCommand::List(args) => list::run(haft, &args),
+        ModelsCommand::Show(args) => show::run(haft, &args),
+        ModelsCommand::Roles(args) => roles::run(haft, &args),
+        ModelsCommand::Add(args) => add::run(haft, &args),
+        ModelsCommand::Test(args) => test::run(haft, &args),
     }
 }
 

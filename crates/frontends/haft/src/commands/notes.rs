@@ -10,6 +10,7 @@ use haft_tool::{Note, PortError, ProjectNotes};
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 use crate::wiring;
 
@@ -49,15 +50,15 @@ pub(crate) enum NotesCommand {
     },
 }
 
-pub(crate) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
     let command = command.unwrap_or(NotesCommand::List(JsonArgs::default()));
     wiring::runtime()?.block_on(async {
         match command {
-            NotesCommand::List(output) => list(&output).await,
-            NotesCommand::Show { path, output } => show(&path, &output).await,
-            NotesCommand::Add { path, text, output } => add(&path, &text, &output).await,
+            NotesCommand::List(output) => list(haft, &output).await,
+            NotesCommand::Show { path, output } => show(haft, &path, &output).await,
+            NotesCommand::Add { path, text, output } => add(haft, &path, &text, &output).await,
             NotesCommand::Remove { id, common } => {
-                let (_, notes) = open(&common).await?;
+                let (_, notes) = open(haft, &common).await?;
                 let note = notes.delete(&id).await.map_err(told)?;
                 output::print(&text!("notes-deleted", note = line(&note)))
             }
@@ -66,10 +67,10 @@ pub(crate) fn run(command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
-    let (places, loaded) = super::configuration(common)?;
-    let store = wiring::open_store(&places, &loaded.config)?;
-    let project = wiring::project(None)?;
+async fn open(haft: &Haft, common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
+    let settings = haft.load(common)?;
+    let store = settings.store()?;
+    let project = haft.project(None)?;
     let notes = StoredNotes::open(
         store,
         &project.namespace(),
@@ -80,8 +81,8 @@ async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
     Ok((project, notes))
 }
 
-async fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let (_, notes) = open(&args.common).await?;
+async fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let (_, notes) = open(haft, &args.common).await?;
     let notes = notes.list().await.map_err(told)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
@@ -112,8 +113,8 @@ async fn list(args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-async fn show(given: &str, args: &JsonArgs) -> anyhow::Result<()> {
-    let (project, notes) = open(&args.common).await?;
+async fn show(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
+    let (project, notes) = open(haft, &args.common).await?;
     // What is gone may still have notes, under the name `list` shows.
     let path = inside(&project, given)?.unwrap_or_else(|| given.to_owned());
     let mut notes = notes.list().await.map_err(told)?;
@@ -132,12 +133,12 @@ async fn show(given: &str, args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-async fn add(given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
+async fn add(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
         return Err(usage_error(text!("notes-empty")));
     }
-    let (project, notes) = open(&args.common).await?;
+    let (project, notes) = open(haft, &args.common).await?;
     let missing = || usage_error(text!("notes-no-path", given));
     let path = inside(&project, given)?.ok_or_else(missing)?;
     let note = notes.add(&path, &text).await.map_err(told)?;

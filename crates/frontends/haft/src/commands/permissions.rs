@@ -7,16 +7,17 @@ mod remove;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haft_agent::{Places, Project};
-use haft_permission::{Confinement, Permissions, PermissionsConfig, RuleOrigin};
+use haft_agent::{Project, knowledge};
+use haft_permission::{Confinement, Permissions, RuleOrigin};
+use haft_project::TrustState;
 use haft_types::Decision;
 use haft_types::PermissionMode;
 use serde_json::json;
 
 use crate::cli::options::{Common, JsonArgs, RunArgs};
 use crate::exit::ProcessExit;
+use crate::haft::{Haft, Settings};
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 pub(crate) use add::{add, check_rule};
 
@@ -89,16 +90,16 @@ pub(crate) struct ExplainArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        PermissionsCommand::List(output) => list(&output)?,
+        PermissionsCommand::List(output) => list(haft, &output)?,
         PermissionsCommand::Add { rules, ask, deny } => {
             let decision = match (ask, deny) {
                 (_, true) => Decision::Deny,
                 (true, false) => Decision::Ask,
                 (false, false) => Decision::Allow,
             };
-            add::run(decision, &rules)?;
+            add::run(&haft.places()?, decision, &rules)?;
         }
         PermissionsCommand::Remove {
             rules,
@@ -112,6 +113,7 @@ pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
                 (deny, Decision::Deny),
             ];
             remove::run(
+                &haft.places()?.config_file(),
                 decision
                     .iter()
                     .find(|(is_chosen, _)| *is_chosen)
@@ -119,16 +121,17 @@ pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
                 &rules,
             )?;
         }
-        PermissionsCommand::Explain(args) => explain::run(&args)?,
+        PermissionsCommand::Explain(args) => explain::run(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Adds the rules of `--allow` and `--deny` to those of the configuration, for this run.
-pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> anyhow::Result<()> {
+pub(crate) fn add_for_run(settings: &mut Settings, args: &RunArgs) -> anyhow::Result<()> {
     for rule in args.allow.iter().chain(&args.deny) {
-        check_rule(rule)?;
+        check_rule(settings.environment(), rule)?;
     }
+    let config = &mut settings.config.permissions;
     config.allow.extend(args.allow.iter().cloned());
     config.deny.extend(args.deny.iter().cloned());
     Ok(())
@@ -138,30 +141,29 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
 /// where it is not.
 pub(crate) fn tightened(
     mut permissions: Permissions,
-    places: &Places,
+    settings: &Settings,
     project: &Project,
+    trust_state: &TrustState,
 ) -> anyhow::Result<Permissions> {
-    if haft_agent::knowledge(places, project)?.1.is_trusted() {
-        let policy = wiring::project_policy(project);
+    if trust_state.is_trusted() {
+        let policy = settings.project_policy(project);
         permissions.rules = permissions
             .rules
-            .tightened_by(&policy.rules, wiring::environment().home().as_deref())?;
+            .tightened_by(&policy.rules, settings.environment().home().as_deref())?;
     } else {
         permissions.rules = permissions.rules.for_untrusted();
     }
     Ok(permissions)
 }
 
-fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let config = loaded.config.permissions;
-    let permissions = haft_agent::permissions(
-        wiring::environment(),
-        &config,
-        config.mode,
-        Confinement::None,
-    )?;
-    let permissions = tightened(permissions, &places, &wiring::project(None)?)?;
+fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let config = &settings.config.permissions;
+    let permissions =
+        haft_agent::permissions(haft.environment(), config, config.mode, Confinement::None)?;
+    let project = haft.project(None)?;
+    let (_, trust_state) = knowledge(&settings.places, &project)?;
+    let permissions = tightened(permissions, &settings, &project, &trust_state)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     if args.json {
         let rules: Vec<_> = rules

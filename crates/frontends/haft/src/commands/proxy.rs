@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use haft_agent::{RandomIds, WallClock};
+use haft_agent::{HostEnvironment, RandomIds, WallClock};
 use haft_proxy::{
     ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams,
     serve,
@@ -19,9 +19,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::cli::options::Common;
-use crate::commands::configuration;
 use crate::exit::{ProcessExit, usage_error};
-use crate::{output, wiring};
+use crate::haft::Haft;
+use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProxyArgs {
@@ -44,13 +44,13 @@ pub(crate) struct ProxyArgs {
 /// The port people write into configuration files.
 const PORT: u16 = 8108;
 
-pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
-    let upstreams = upstreams(args)?;
-    let (places, loaded) = configuration(&args.common)?;
+pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
+    let upstreams = upstreams(haft.environment(), args)?;
+    let settings = haft.load(&args.common)?;
     let setup = RecorderSetup {
-        store: wiring::open_store(&places, &loaded.config)?,
-        catalogue: haft_agent::catalogue(&loaded.config)?,
-        secrets: wiring::environment().secret_values(),
+        store: settings.store()?,
+        catalogue: haft_agent::catalogue(&settings.config)?,
+        secrets: haft.environment().secret_values(),
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
     };
@@ -91,14 +91,14 @@ pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
 
 /// Where requests go: what is asked for, else where the agent would have sent them without the
 /// proxy.
-fn upstreams(args: &ProxyArgs) -> anyhow::Result<Upstreams> {
+fn upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<Upstreams> {
     let variable = |api| match api {
         Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
         Api::Anthropic => "ANTHROPIC_BASE_URL",
         Api::Gemini => "GOOGLE_GEMINI_BASE_URL",
     };
-    let set = |api| wiring::environment().word(variable(api));
-    let proxies = UpstreamProxies::new(haft_agent::proxies(wiring::environment()));
+    let set = |api| environment.word(variable(api));
+    let proxies = UpstreamProxies::new(haft_agent::proxies(environment));
     let upstreams = proxies
         .and_then(|proxies| Ok(Upstreams::new(args.upstream.as_deref(), set)?.through(proxies)));
     upstreams.map_err(|error| usage_error(error.to_string()))

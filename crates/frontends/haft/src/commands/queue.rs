@@ -13,6 +13,7 @@ use self::add::AddTaskArgs;
 use super::worker::queue_of;
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -95,18 +96,19 @@ fn state(name: &str) -> Result<TaskState, String> {
 }
 
 /// The queue of the team store that is configured.
-fn queue(common: &Common) -> anyhow::Result<TaskQueue> {
-    queue_of(&super::configuration(common)?.1.config)
+fn queue(haft: &Haft, common: &Common) -> anyhow::Result<TaskQueue> {
+    queue_of(&haft.load(common)?.config)
 }
 
-pub(crate) fn run(command: QueueCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        QueueCommand::Add(args) => add::add(&args)?,
-        QueueCommand::List(args) => show::list(&args)?,
-        QueueCommand::Show(args) => show::show(&args)?,
-        QueueCommand::Watch(args) => return show::watch(&args),
+        QueueCommand::Add(args) => add::add(haft, &args)?,
+        QueueCommand::List(args) => show::list(haft, &args)?,
+        QueueCommand::Show(args) => show::show(haft, &args)?,
+        QueueCommand::Watch(args) => return show::watch(haft, &args),
         QueueCommand::Cancel(args) => {
             change(
+                haft,
                 &args,
                 text!("queue-cancelled"),
                 text!("queue-is-over"),
@@ -116,25 +118,27 @@ pub(crate) fn run(command: QueueCommand) -> anyhow::Result<ProcessExit> {
         QueueCommand::Retry(args) => {
             let retry = |queue: &TaskQueue, id| queue.retry(id, &RandomIds.uuid().to_string());
             change(
+                haft,
                 &args,
                 text!("queue-retried"),
                 text!("queue-is-not-over"),
                 retry,
             )?;
         }
-        QueueCommand::Stats(args) => show::stats(&args)?,
+        QueueCommand::Stats(args) => show::stats(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Does something to each task; one it cannot be done to is an error, after the others.
 fn change(
+    haft: &Haft,
     args: &TaskIdArgs,
     done: &str,
     refused: &str,
     job: impl Fn(&TaskQueue, i64) -> Result<bool, haft_store::StoreError>,
 ) -> anyhow::Result<()> {
-    let queue = queue(&args.output.common)?;
+    let queue = queue(haft, &args.output.common)?;
     let mut rows = Vec::new();
     let mut left = Vec::new();
     for id in &args.ids {

@@ -12,6 +12,7 @@ use haft_rag::{Collection, ConfiguredCollections};
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -95,13 +96,13 @@ pub(crate) struct RagServeArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| RagCommand::List(JsonArgs::default())) {
-        RagCommand::List(args) => list::run(&args)?,
-        RagCommand::Add(args) => change::add(&args)?,
-        RagCommand::Remove { name, common } => change::remove(&name, &common)?,
-        RagCommand::Query(args) => query::run(&args)?,
-        RagCommand::Serve(args) => serve::run(&args)?,
+        RagCommand::List(args) => list::run(haft, &args)?,
+        RagCommand::Add(args) => change::add(haft, &args)?,
+        RagCommand::Remove { name, common } => change::remove(haft, &name, &common)?,
+        RagCommand::Query(args) => query::run(haft, &args)?,
+        RagCommand::Serve(args) => serve::run(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }

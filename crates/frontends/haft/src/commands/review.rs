@@ -10,6 +10,7 @@ use haft_types::PermissionMode;
 use super::run;
 use crate::cli::options::{Common, OutputFormat, RunArgs, positive};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -69,23 +70,23 @@ const TOOLS: [&str; 7] = [
     "count_tokens",
 ];
 
-pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let project = wiring::project(None)?;
+pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let project = haft.project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
-    let (_, trust_state) = knowledge(&places, &project)?;
+    let (_, trust_state) = knowledge(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         let root = project.root.display();
         return Err(usage_error(text!("review-untrusted", root)));
     }
     let mode = PermissionMode::Plan;
     let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
-        &places,
-        &loaded.config.sandbox,
+        &settings.places,
+        &settings.config.sandbox,
         mode,
         Vec::new(),
     ))?;
-    let host = wiring::environment();
+    let host = haft.environment();
     let root = project.root.as_path();
     let git = GitProgram::find(
         &host.supervisor(),
@@ -93,7 +94,7 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         &host.child_environment(),
         &[root],
     )
-    .and_then(|program| Git::open(program, root, &places.git()))
+    .and_then(|program| Git::open(program, root, &settings.places.git()))
     .map_err(|error| usage_error(error.to_string()))?;
     let change = diff::change(&git, root, &args.of)?;
     let wishes = args
@@ -110,7 +111,7 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         change.what,
         change.text
     );
-    run::run(&RunArgs {
+    let asked = RunArgs {
         prompt: Some(task),
         model: args.model,
         output_format: args.output_format,
@@ -121,5 +122,6 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         verbose: args.verbose,
         common: args.common,
         ..RunArgs::default()
-    })
+    };
+    run::run(haft, &asked)
 }

@@ -8,9 +8,9 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_agent::config::{Config, LoadedConfig, RolesConfig};
+use haft_agent::config::RolesConfig;
 use haft_agent::{
-    OwnChoice, Places, PromptError, PromptSources, RandomIds, RunPlan, SetupError, knowledge,
+    OwnChoice, Places, Project, PromptSources, RandomIds, RunPlan, SetupError, knowledge,
     prompt_file,
 };
 use haft_claude::{ClaudeMessages, Introduction, PartialMessages, RunSettings, model_name};
@@ -26,8 +26,9 @@ use tokio_util::sync::CancellationToken;
 use self::approve::TerminalApprover;
 use crate::cli::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::claude::print_notice;
-use crate::commands::init;
+use crate::commands::{init, permissions};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::jobs::{self, JobFolder};
 use crate::output::{self, Printer};
 use crate::prompts::{self, InlineCommands};
@@ -36,25 +37,23 @@ use crate::wiring::{self, ClientParts};
 /// The prompt that stands for standard input.
 const STDIN_PROMPT: &str = "-";
 
-pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
     match args.input_format {
         InputFormat::Text => {}
-        InputFormat::StreamJson => return drive::run(args),
+        InputFormat::StreamJson => return drive::run(haft, args),
     }
-    let (args, places, config) = &configured(args)?;
+    let (args, settings) = &configured(haft, args)?;
+    let places = &settings.places;
     let piped = piped_input(args.prompt.as_deref())?;
-    let task = task(args, places, config, piped.as_deref())?;
-    let mut plan = lower(args, config, task.as_deref())?;
+    let prompt = given_prompt(args)?;
+    let project = haft.project(args.cwd.as_deref())?;
+    let task = task(args, settings, &project, prompt, piped.as_deref())?;
+    let mut plan = lower(args, settings, project.clone(), task.as_deref())?;
     take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     let images = images::read(args)?;
     if args.bg {
-        return in_background(
-            args,
-            &JobFolder::at(places.jobs()),
-            task.as_deref(),
-            piped.as_deref(),
-        );
+        return in_background(args, places, task.as_deref(), piped.as_deref());
     }
     let _held = args
         .job
@@ -62,15 +61,16 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         .map(|id| jobs::become_job(&JobFolder::at(places.jobs()), id))
         .transpose()?;
     if args.ask {
-        plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
+        plan.approver = Some(Arc::new(TerminalApprover::open(places)?));
     }
     wiring::runtime()?.block_on(async {
-        let opened =
-            wiring::open_driven_session(places, config.clone(), plan, client_parts(args)?).await;
+        let opened = settings
+            .open_driven_session(plan, client_parts(args)?)
+            .await;
         let mut session = opened.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let mut printer = printer(args, &session, mode);
+        let mut printer = printer(args, places, &project, &session, mode);
         session.attach(images);
         let report = session.run(task, &mut printer, &cancel).await;
         close(&mut session).await;
@@ -78,21 +78,32 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
+/// Loads the configuration for a run, with the permission rules that its flags add.
+pub(crate) fn load_for_run(haft: &Haft, args: &RunArgs) -> anyhow::Result<Settings> {
+    let mut settings = if args.job.is_some() {
+        haft.load_quietly(&args.common)?
+    } else {
+        haft.load(&args.common)?
+    };
+    permissions::add_for_run(&mut settings, args)?;
+    Ok(settings)
+}
+
 /// Returns the arguments and the configuration of a run, with the options for Claude Code
 /// compatibility applied.
-pub(crate) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
-    let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
+pub(crate) fn configured(haft: &Haft, args: &RunArgs) -> anyhow::Result<(RunArgs, Settings)> {
+    let mut settings = load_for_run(haft, args)?;
     let mut args = args.clone();
     args.claude.apply(RunSettings {
-        config: &mut config,
+        config: &mut settings.config,
         added_folders: &mut args.add_dir,
         mode: &mut args.permission_mode,
         model: &mut args.model,
         ask: &mut args.ask,
-        home: wiring::environment().home().as_deref(),
+        home: haft.environment().home().as_deref(),
         notify: &mut print_notice,
     })?;
-    Ok((args, places, config))
+    Ok((args, settings))
 }
 
 /// Returns the MCP servers that the command line declares.
@@ -136,11 +147,12 @@ pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
 /// id.
 fn in_background(
     args: &RunArgs,
-    jobs: &JobFolder,
+    places: &Places,
     task: Option<&str>,
     piped: Option<&str>,
 ) -> anyhow::Result<ProcessExit> {
-    let job = jobs::start(jobs, task, piped)?;
+    let program = places.environment.own_program();
+    let job = jobs::start(program, &JobFolder::at(places.jobs()), task, piped)?;
     let id = &job.told.id;
     match args.output_format {
         OutputFormat::Text => {
@@ -165,7 +177,13 @@ pub(crate) async fn close(session: &mut Session) {
 }
 
 /// Builds the printer of a session's events.
-pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
+pub(crate) fn printer(
+    args: &RunArgs,
+    places: &Places,
+    project: &Project,
+    session: &Session,
+    mode: PermissionMode,
+) -> Printer {
     // haft parses the logs of jobs, so their format is fixed.
     let format = if args.job.is_some() {
         OutputFormat::StreamJson
@@ -183,7 +201,7 @@ pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
             } else {
                 PartialMessages::Omit
             };
-            let introduction = introduction(args, session, mode);
+            let introduction = introduction(args, places, project, session, mode);
             printer.with_messages(ClaudeMessages::new(
                 Box::new(RandomIds),
                 introduction,
@@ -195,7 +213,13 @@ pub(crate) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
 
 /// Builds the first message to a Claude Code client. Agents, commands and skills that can't be read
 /// are left out.
-fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Introduction {
+fn introduction(
+    args: &RunArgs,
+    places: &Places,
+    project: &Project,
+    session: &Session,
+    mode: PermissionMode,
+) -> Introduction {
     let told = Introduction {
         tools: session.offered_tools(),
         mode,
@@ -203,11 +227,7 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
         servers: args.claude.server_names(),
         ..Introduction::default()
     };
-    let found = || {
-        let project = wiring::project(args.cwd.as_deref()).ok()?;
-        Some(knowledge(&wiring::places().ok()?, &project).ok()?.0)
-    };
-    let Some(mut paths) = found() else {
+    let Ok((mut paths, _)) = knowledge(places, project) else {
         return told;
     };
     paths.trusted &= !args.claude.ignores_project();
@@ -233,17 +253,18 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
 /// Lowers flags and configuration into a [`RunPlan`].
 pub(crate) fn lower(
     args: &RunArgs,
-    config: &Config,
+    settings: &Settings,
+    project: Project,
     task: Option<&str>,
 ) -> anyhow::Result<RunPlan> {
-    let project = wiring::project(args.cwd.as_deref())?;
+    let config = &settings.config;
     let which = which(args, task)?;
     let which = if args.fork_session {
         Which::Fork(Box::new(which))
     } else {
         which
     };
-    let model = main_model(args, config)?;
+    let model = main_model(args, settings)?;
     let added_folders = args
         .add_dir
         .iter()
@@ -352,13 +373,13 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     AnswerSchema::new(schema).map_err(|error| usage_error(format!("`--json-schema`: {error}")))
 }
 
-fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
+fn main_model(args: &RunArgs, settings: &Settings) -> anyhow::Result<String> {
     let named = args.model.as_ref().map(|name| match args.compat {
-        Some(Compat::Claude) => model_name(wiring::environment(), config, name),
+        Some(Compat::Claude) => model_name(settings.environment(), &settings.config, name),
         None => name.clone(),
     });
     named
-        .or_else(|| haft_agent::configured_model(config))
+        .or_else(|| haft_agent::configured_model(&settings.config))
         .ok_or_else(|| usage_error(text!("run-no-model")))
 }
 
@@ -383,54 +404,30 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
     })
 }
 
+/// Returns the prompt of the command line, or `None` if standard input is the task.
+fn given_prompt(args: &RunArgs) -> anyhow::Result<Option<String>> {
+    let prompt = args.prompt.clone().filter(|prompt| prompt != STDIN_PROMPT);
+    match &prompt {
+        Some(prompt) if prompt.trim().is_empty() => Err(usage_error(text!("run-empty-prompt"))),
+        _ => Ok(prompt),
+    }
+}
+
 /// Returns the expanded prompt with piped standard input attached. Without a prompt, the input is
 /// the task.
 fn task(
     args: &RunArgs,
-    places: &Places,
-    config: &Config,
+    settings: &Settings,
+    project: &Project,
+    prompt: Option<String>,
     piped: Option<&str>,
 ) -> anyhow::Result<Option<String>> {
-    let mut prompt = args.prompt.clone().filter(|prompt| prompt != STDIN_PROMPT);
-    if prompt
-        .as_ref()
-        .is_some_and(|prompt| prompt.trim().is_empty())
-    {
-        return Err(usage_error(text!("run-empty-prompt")));
-    }
-    if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
-        let project = wiring::project(args.cwd.as_deref())?;
-        let sources = wiring::prompt_sources(places, config, &project)?;
-        let paths = knowledge(places, &project)?.0;
-        prompt = Some(if sources.are_called(&called) {
-            asked(&sources, sources.expand(&called))?
-        } else if let Some(wishes) = init::called(&called, &paths) {
-            let guide = init::prompt(config, args.model.as_deref(), &project, wishes);
-            output::tell(&format!("haft: {}", guide.quote));
-            guide.text
-        } else {
-            let mode = args.permission_mode.unwrap_or(config.permissions.mode);
-            let inline = InlineCommands {
-                places,
-                config,
-                project: &project,
-                mode,
-                approver: None,
-                ui: None,
-                cancel: CancellationToken::new(),
-            };
-            wiring::runtime()?.block_on(inline.fill(prompts::expand(called, &paths)?))?
-        });
-    }
-    if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
-        let sources =
-            wiring::prompt_sources(places, config, &wiring::project(args.cwd.as_deref())?)?;
-        prompt = Some(if sources.are_mentioned(&mentioning) {
-            asked(&sources, sources.attach(mentioning))?
-        } else {
-            mentioning
-        });
-    }
+    let prompt = match prompt {
+        Some(prompt) if prompt.starts_with('/') || prompt.contains('@') => {
+            Some(expand(args, settings, project, prompt)?)
+        }
+        prompt => prompt,
+    };
     Ok(match (prompt, piped) {
         (Some(prompt), Some(piped)) => Some(format!(
             "{prompt}\n\n<stdin>\n{}\n</stdin>",
@@ -440,17 +437,58 @@ fn task(
     })
 }
 
-/// Waits for the answer of the MCP servers of `sources`, then stops them: the session starts its
-/// own servers.
-fn asked(
-    sources: &PromptSources,
-    answer: impl Future<Output = Result<String, PromptError>>,
+/// Expands the command or the server's prompt that `prompt` calls, and attaches the resources that
+/// it mentions. Stops the MCP servers that answered: the session starts its own servers.
+fn expand(
+    args: &RunArgs,
+    settings: &Settings,
+    project: &Project,
+    prompt: String,
 ) -> anyhow::Result<String> {
+    let sources = settings.prompt_sources(project)?;
     wiring::runtime()?.block_on(async {
-        let answer = answer.await;
+        let expanded = expand_with(&sources, args, settings, project, prompt).await;
         sources.close().await;
-        answer.map_err(prompts::extension_error)
+        expanded
     })
+}
+
+async fn expand_with(
+    sources: &PromptSources,
+    args: &RunArgs,
+    settings: &Settings,
+    project: &Project,
+    mut prompt: String,
+) -> anyhow::Result<String> {
+    if prompt.starts_with('/') {
+        let paths = knowledge(&settings.places, project)?.0;
+        prompt = if sources.are_called(&prompt) {
+            sources
+                .expand(&prompt)
+                .await
+                .map_err(prompts::extension_error)?
+        } else if let Some(wishes) = init::called(&prompt, &paths) {
+            let guide = init::prompt(settings, args.model.as_deref(), project, wishes);
+            output::tell(&format!("haft: {}", guide.quote));
+            guide.text
+        } else {
+            let inline = InlineCommands {
+                settings,
+                project,
+                mode: args
+                    .permission_mode
+                    .unwrap_or(settings.config.permissions.mode),
+                approver: None,
+                ui: None,
+                cancel: CancellationToken::new(),
+            };
+            inline.fill(prompts::expand(prompt, &paths)?).await?
+        };
+    }
+    sources
+        .attach(prompt)
+        .await
+        .map_err(prompts::extension_error)
 }
 
 /// Reads standard input unless it is a terminal. A prompt of `-` requests the input, so there is no

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 #[derive(Debug, Subcommand)]
@@ -26,22 +27,22 @@ pub(crate) enum SandboxCommand {
     Test(JsonArgs),
 }
 
-pub(crate) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        SandboxCommand::Status(args) => status(args).map(|()| ProcessExit::Completed),
+        SandboxCommand::Status(args) => status(haft, args).map(|()| ProcessExit::Completed),
         #[cfg(target_os = "linux")]
-        SandboxCommand::Test(args) => test::run(args),
+        SandboxCommand::Test(args) => test::run(haft, args),
         #[cfg(not(target_os = "linux"))]
         SandboxCommand::Test(_) => anyhow::bail!(text!("sandbox-only-linux")),
     }
 }
 
-fn status(args: &JsonArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let projects = vec![wiring::project(None)?.root];
-    let config = &loaded.config.sandbox;
+fn status(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let projects = vec![haft.project(None)?.root];
+    let config = &settings.config.sandbox;
     let found = wiring::runtime()?.block_on(set_up_sandbox(
-        &places,
+        &settings.places,
         config,
         PermissionMode::Auto,
         projects,

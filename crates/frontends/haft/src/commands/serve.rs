@@ -15,9 +15,9 @@ use self::opening::BrowserOpening;
 
 use crate::cli::options::Common;
 use crate::commands::acp::DrivenHost;
-use crate::commands::configuration;
 use crate::commands::context::inspector;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::jobs::{BackgroundJob, JobFolder};
 use crate::{output, wiring};
 
@@ -35,18 +35,18 @@ pub(crate) struct ServeArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = configuration(&args.common)?;
-    let store = wiring::open_store(&places, &loaded.config)?;
+pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> {
+    let host = Arc::new(DrivenHost::new(haft, args.common.clone(), None, None)?);
+    let settings = host.settings();
+    let store = settings.store()?;
     let token = secret();
     let access = AccessToken::new(token.clone());
     let form_token = access.for_forms();
-    let host = Arc::new(DrivenHost::new(args.common.clone(), None, None)?);
     let models = host.models();
     let mode = host.mode();
     let cwd = std::env::current_dir()?;
     let (tasks, work) = DelegatedTasks::new(host, cwd.clone());
-    let jobs = JobFolder::at(places.jobs());
+    let jobs = JobFolder::at(settings.places.jobs());
     let runs = Some(PageRuns {
         tasks: Arc::clone(&tasks),
         cwd,
@@ -55,8 +55,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
         jobs: Box::new(move || job_rows(&jobs)),
     });
     let site = Arc::new(inspector(
+        haft,
         store,
-        &loaded.config,
+        &settings,
         &args.common,
         form_token,
         runs,
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
             let ticket = secret();
             access.issue_ticket(ticket.clone());
             match BrowserOpening::start(
-                &places.state,
+                &settings.places.state,
                 &format!("http://{address}/?ticket={ticket}"),
             ) {
                 Ok(opening) => drop(tokio::task::spawn_local(opening.finish(access.clone()))),

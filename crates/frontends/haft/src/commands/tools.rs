@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use haft_agent::HostEnvironment;
 use haft_project::KnowledgeKind;
 use haft_tool::Registry;
 use haft_tools::{LimitsConfig, Running};
@@ -19,6 +20,7 @@ use crate::cli::options::{Common, JsonArgs};
 use crate::commands::catalogue::CatalogueCommand;
 use crate::commands::useful::OfConversation;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::wiring;
 
 pub(crate) use every::every_tool;
@@ -86,11 +88,11 @@ pub(crate) struct ToolListArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
-        ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
+        ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(haft, &args))?,
         ToolsCommand::Show { name, output } => {
-            wiring::runtime()?.block_on(show::run(&name, &output))?;
+            wiring::runtime()?.block_on(show::run(haft, &name, &output))?;
         }
         ToolsCommand::Add {
             name,
@@ -99,6 +101,7 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
             common,
         } => {
             return catalogue::run(
+                haft,
                 KnowledgeKind::Tools,
                 Some(CatalogueCommand::Add {
                     name,
@@ -110,20 +113,21 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
         }
         ToolsCommand::Remove { name, common } => {
             return catalogue::run(
+                haft,
                 KnowledgeKind::Tools,
                 Some(CatalogueCommand::Remove { name, common }),
             );
         }
         ToolsCommand::Stats { of, output } => {
-            wiring::runtime()?.block_on(stats::run(&of, &output))?;
+            wiring::runtime()?.block_on(stats::run(haft, &of, &output))?;
         }
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Every tool there is.
-pub(crate) fn registry() -> Registry {
-    let supervisor = Arc::new(wiring::environment().supervisor());
+pub(crate) fn registry(environment: &HostEnvironment) -> Registry {
+    let supervisor = Arc::new(environment.supervisor());
     let readers = wiring::readers(&supervisor);
     let running = Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers));
     haft_engine::all_tools(&running, haft_types::PromptLanguage::English)
@@ -143,7 +147,7 @@ mod tests {
     fn the_default_set_is_small() {
         for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
             for interactive in [true, false] {
-                let mut registry = registry();
+                let mut registry = registry(&HostEnvironment::default());
                 registry.set_protocol(protocol);
                 if !interactive {
                     registry.set_unusable("ask_followup_question");

@@ -14,6 +14,7 @@ use haft_types::Clock as _;
 use serde_json::json;
 
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -32,9 +33,9 @@ pub(crate) struct TrustArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
-    let places = wiring::places()?;
-    let project = wiring::project(args.folder.as_deref())?;
+pub(crate) fn run(haft: &Haft, args: &TrustArgs) -> anyhow::Result<ProcessExit> {
+    let places = haft.places()?;
+    let project = haft.project(args.folder.as_deref())?;
     let list = TrustList::at(places.trust_file());
     if args.revoke {
         let had = list.revoke(&project.root)?;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     } else if args.show {
         show(&places, &project, &list.state(&project.root)?, args.json)?;
     } else {
-        let asked = wiring::requested_grants(&places, &project.root);
+        let asked = requested_grants(&places, &project.root);
         let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
         let files = footprint.files().len();
         let mut text = format!(
@@ -70,6 +71,14 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
         output::print(&haft_text::sanitise(&text))?;
     }
     Ok(ProcessExit::Completed)
+}
+
+/// Returns what the servers of a project ask to reach outside the project, by server.
+fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
+    wiring::extensions()
+        .iter()
+        .flat_map(|extension| extension.requested_grants(places, root))
+        .collect()
 }
 
 /// What a server may reach once the folder is trusted.
@@ -226,8 +235,8 @@ pub(crate) struct TrustFootprint {
 impl TrustFootprint {
     pub(crate) fn of(places: &Places, project: &Project) -> Self {
         let obeyed = obeyed(places, project);
-        let policy = wiring::project_policy(project);
-        let asked = wiring::requested_grants(places, &project.root);
+        let policy = ProjectPolicy::load(&project.root, places.environment.home().as_deref());
+        let asked = requested_grants(places, &project.root);
         Self {
             footprint: Footprint::of(&project.root),
             obeyed,

@@ -12,6 +12,7 @@ use super::conversations;
 use super::notes::told;
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 use crate::wiring;
 
@@ -96,7 +97,7 @@ impl FromStr for LineSpan {
     }
 }
 
-pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
     let all = UsefulCommand::List {
         of: OfConversation::default(),
         output: JsonArgs::default(),
@@ -104,8 +105,8 @@ pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit>
     let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {
         match command {
-            UsefulCommand::List { of, output } => list(&of, &output).await,
-            UsefulCommand::Show { number, of, output } => show(number, &of, &output).await,
+            UsefulCommand::List { of, output } => list(haft, &of, &output).await,
+            UsefulCommand::Show { number, of, output } => show(haft, number, &of, &output).await,
             UsefulCommand::Add {
                 path,
                 lines,
@@ -113,8 +114,8 @@ pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit>
                 of,
                 output: JsonArgs { json, common },
             } => {
-                let (conversation, useful) = open(&of, &common).await?;
-                let new = locate(&conversation, &path, lines, &description)?;
+                let (conversation, useful) = open(haft, &of, &common).await?;
+                let new = locate(haft, &conversation, &path, lines, &description)?;
                 let added = useful.add(new).await.map_err(told)?;
                 if json {
                     output::print_json(&serde_json::to_value(&added)?)
@@ -123,7 +124,7 @@ pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit>
                 }
             }
             UsefulCommand::Remove { number, of, common } => {
-                let (_, useful) = open(&of, &common).await?;
+                let (_, useful) = open(haft, &of, &common).await?;
                 let item = useful.delete(number).await.map_err(told)?;
                 output::print(&sanitised(&format!(
                     "{}\n",
@@ -136,19 +137,20 @@ pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit>
 }
 
 async fn open(
+    haft: &Haft,
     of: &OfConversation,
     common: &Common,
 ) -> anyhow::Result<(Conversation, StoredUseful)> {
-    let (places, loaded) = super::configuration(common)?;
-    let store = wiring::open_store(&places, &loaded.config)?;
+    let settings = haft.load(common)?;
+    let store = settings.store()?;
     let conversation =
-        conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
+        conversations::named_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
     let useful = StoredUseful::open(store, conversation.id.clone()).await?;
     Ok((conversation, useful))
 }
 
-async fn list(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
-    let (_, useful) = open(of, &args.common).await?;
+async fn list(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+    let (_, useful) = open(haft, of, &args.common).await?;
     let items = useful.list().await.map_err(told)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&items)?);
@@ -180,8 +182,13 @@ async fn list(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-async fn show(number: u32, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
-    let (conversation, useful) = open(of, &args.common).await?;
+async fn show(
+    haft: &Haft,
+    number: u32,
+    of: &OfConversation,
+    args: &JsonArgs,
+) -> anyhow::Result<()> {
+    let (conversation, useful) = open(haft, of, &args.common).await?;
     let items = useful.list().await.map_err(told)?;
     let found = items.into_iter().find(|item| item.number == number);
     let item = found.ok_or_else(|| usage_error(text!("useful-unknown", number)))?;
@@ -204,6 +211,7 @@ async fn show(number: u32, of: &OfConversation, args: &JsonArgs) -> anyhow::Resu
 /// The range as it is in the file now. The file is named relative to the conversation's project
 /// where it lies inside.
 fn locate(
+    haft: &Haft,
     conversation: &Conversation,
     given: &str,
     lines: LineSpan,
@@ -213,7 +221,7 @@ fn locate(
     if description.is_empty() {
         return Err(usage_error(text!("useful-no-description")));
     }
-    let project = wiring::project(None)?;
+    let project = haft.project(None)?;
     let path = project
         .cwd
         .join(given)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use haft_agent::config::Config;
-use haft_agent::{Places, set_up_sandbox};
+use haft_agent::set_up_sandbox;
 use haft_postgres::{Taker, TaskQueue};
 use haft_sandbox::{GitProgram, SandboxMode};
 use haft_store::Holder;
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::host::RunningHost;
 use crate::cli::options::{Common, seconds};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -82,32 +83,32 @@ pub(crate) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
     Ok(TaskQueue::connect(url, config.store.lock_timeout())?)
 }
 
-pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let config = loaded.config;
+pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let config = &settings.config;
     if config.sandbox.mode == SandboxMode::Off {
         return Err(usage_error(text!("worker-sandbox-off")));
     }
-    let queue = Arc::new(queue_of(&config)?);
-    let heart = queue_of(&config)?;
+    let queue = Arc::new(queue_of(config)?);
+    let heart = queue_of(config)?;
     let limits = config.section(haft_worker::SECTION)?;
     let options = options(&args, &limits);
     if let Some(address) = args.metrics {
-        metrics(address, &config)?;
+        metrics(address, config)?;
     }
     let folder = args
         .folder
         .clone()
-        .unwrap_or_else(|| places.cache.join("worker"));
-    let workspaces = workspaces(&places, &config, &folder)?;
+        .unwrap_or_else(|| settings.places.cache.join("worker"));
+    let workspaces = workspaces(&settings, &folder)?;
     output::tell(&text!(
         "worker-starts",
         name = options.name,
         slots = args.slots
     ));
     let host = Box::new(RunningHost {
-        places,
-        config,
+        haft: haft.clone(),
+        settings,
         model: args.model,
         worker: limits,
     });
@@ -161,7 +162,7 @@ fn metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn workspaces(places: &Places, config: &Config, folder: &Path) -> anyhow::Result<Workspaces> {
+fn workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> {
     haft_files::create_folder(folder)?;
     let folder = folder.canonicalize()?;
     if folder.to_str().is_none() {
@@ -170,8 +171,13 @@ fn workspaces(places: &Places, config: &Config, folder: &Path) -> anyhow::Result
             folder = folder.display()
         )));
     }
-    let setup = set_up_sandbox(places, &config.sandbox, PermissionMode::Plan, Vec::new());
-    let host = wiring::environment();
+    let setup = set_up_sandbox(
+        &settings.places,
+        &settings.config.sandbox,
+        PermissionMode::Plan,
+        Vec::new(),
+    );
+    let host = settings.environment();
     let sandbox = wiring::runtime()?.block_on(setup)?;
     // The whole environment: of it git gets what leads to the network, an agent for keys included.
     let git = GitProgram::find(

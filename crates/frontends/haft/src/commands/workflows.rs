@@ -21,6 +21,7 @@ use super::run::cancel_on_signals;
 use crate::cli::options::{Common, OutputFormat, input, positive, seconds};
 use crate::commands::catalogue::CatalogueCommand;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -95,28 +96,28 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) common: Common,
 }
 
-pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
-        None => catalogue::run(KnowledgeKind::Workflows, None),
+        None => catalogue::run(haft, KnowledgeKind::Workflows, None),
         Some(WorkflowsCommand::Catalogue(command)) => {
-            catalogue::run(KnowledgeKind::Workflows, Some(command))
+            catalogue::run(haft, KnowledgeKind::Workflows, Some(command))
         }
-        Some(WorkflowsCommand::Run(args)) => run_one(*args),
+        Some(WorkflowsCommand::Run(args)) => run_one(haft, *args),
     }
 }
 
-fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = super::configuration(&args.common)?;
-    let project = wiring::project(args.cwd.as_deref())?;
+fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let project = haft.project(args.cwd.as_deref())?;
     let (workflow, agents) = haft_workflows::select(
-        &places,
-        &loaded.config,
+        &settings.places,
+        &settings.config,
         &project,
         &args.name,
         args.model.as_deref(),
     )
     .map_err(select_error)?;
-    let runs = WorkflowRuns::at(places.workflows());
+    let runs = WorkflowRuns::at(settings.places.workflows());
     let namespace = project.namespace();
     let held = if args.resume {
         runs.newest(&workflow, &namespace)
@@ -129,12 +130,12 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let held = held.map_err(|error| run_error(error, &args.name))?;
     let approver = args
         .ask
-        .then(|| TerminalApprover::open(places.config_file()))
+        .then(|| TerminalApprover::open(&settings.places))
         .transpose()?;
     let run = WorkflowRun {
-        agent: wiring::agent(&places, loaded.config.clone()),
-        places,
-        config: loaded.config,
+        agent: settings.agent(),
+        places: settings.places,
+        config: settings.config,
         project,
         workflow: workflow.clone(),
         agents,

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::interactive::age;
 use crate::output::{self, TextTable};
 use crate::wiring;
@@ -33,19 +34,20 @@ pub(crate) enum WorktreesCommand {
     },
 }
 
-pub(crate) fn run(command: Option<WorktreesCommand>) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, command: Option<WorktreesCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(WorktreesCommand::List(JsonArgs::default())) {
-        WorktreesCommand::List(output) => list(&output)?,
+        WorktreesCommand::List(output) => list(haft, &output)?,
         WorktreesCommand::Remove { ids, common } => {
-            ids.iter().try_for_each(|id| remove(id, &common))?;
+            let settings = haft.load(&common)?;
+            ids.iter().try_for_each(|id| remove(haft, &settings, id))?;
         }
     }
     Ok(ProcessExit::Completed)
 }
 
-fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let (places, _) = super::configuration(&args.common)?;
-    let copies = kept_copies(&places.worktrees());
+fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let copies = kept_copies(&settings.places.worktrees());
     if args.json {
         let row = |copy: &KeptCopy| {
             let used = Timestamp::try_from(copy.used)
@@ -80,9 +82,8 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
-    let (places, loaded) = super::configuration(common)?;
-    let named: Vec<_> = kept_copies(&places.worktrees())
+fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
+    let named: Vec<_> = kept_copies(&settings.places.worktrees())
         .into_iter()
         .filter(|copy| copy.name.starts_with(id))
         .collect();
@@ -96,15 +97,15 @@ fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
     let Some(root) = copy.repository.as_deref().filter(|root| root.is_dir()) else {
         return Err(usage_error(text!("worktrees-no-repository", path)));
     };
-    let project = wiring::project(Some(root))?;
+    let project = haft.project(Some(root))?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
-    if !knowledge(&places, &project)?.1.is_trusted() {
+    if !knowledge(&settings.places, &project)?.1.is_trusted() {
         return Err(usage_error(text!(
             "review-untrusted",
             root = root.display()
         )));
     }
-    let store = wiring::open_store(&places, &loaded.config)?;
+    let store = settings.store()?;
     let mode = PermissionMode::Plan;
     let (_held, sandbox) = wiring::runtime()?.block_on(async {
         // Whoever works in it holds its conversation.
@@ -113,10 +114,10 @@ fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
             .await?;
         anyhow::Ok((
             held,
-            set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()).await?,
+            set_up_sandbox(&settings.places, &settings.config.sandbox, mode, Vec::new()).await?,
         ))
     })?;
-    let host = wiring::environment();
+    let host = haft.environment();
     let program = GitProgram::find(
         &host.supervisor(),
         &sandbox,

@@ -110,7 +110,7 @@ impl TuiSession<'_> {
 
     /// What happens at which fill.
     fn fill_notes(&self, window: u64) -> Vec<String> {
-        let (Some(session), policy) = (&self.session, &self.config.context) else {
+        let (Some(session), policy) = (&self.session, &self.settings.config.context) else {
             return Vec::new();
         };
         let model = session.model();

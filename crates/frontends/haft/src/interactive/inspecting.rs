@@ -47,14 +47,14 @@ impl TuiSession<'_> {
         use uuid::Uuid;
 
         use crate::commands::context::inspector;
-        use crate::wiring;
 
-        let store = wiring::open_store(&self.places, &self.config)?;
+        let store = self.settings.store()?;
         let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let access = AccessToken::new(token.clone());
         let site = Arc::new(inspector(
+            self.haft,
             store,
-            &self.config,
+            &self.settings,
             &self.args.common,
             access.for_forms(),
             None,

@@ -16,7 +16,6 @@ use super::TuiSession;
 use super::rewind::typed_part;
 use crate::commands::changes::ConversationChanges;
 use crate::commands::models;
-use crate::wiring;
 
 /// How many rounds of a conversation are shown when it is resumed.
 const REPLAYED: usize = 3;
@@ -30,7 +29,7 @@ const ENDING: [&str; 3] = [
 impl TuiSession<'_> {
     /// The conversations of this project, the newest first.
     pub(super) async fn conversations(&self) -> anyhow::Result<PickerList> {
-        let store = wiring::open_store(&self.places, &self.config)?;
+        let store = self.settings.store()?;
         let namespace = self.project.namespace();
         let mut listed = store.list(ConversationScope::Namespace(&namespace)).await?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
@@ -69,7 +68,7 @@ impl TuiSession<'_> {
             return Ok(None);
         };
         let id = session.conversation().id.to_string();
-        let changed = ConversationChanges::of(Some(&id), &self.places, &self.config)
+        let changed = ConversationChanges::of(&self.settings, &id)
             .await?
             .record
             .summary()?;
@@ -117,12 +116,15 @@ impl TuiSession<'_> {
         let now = match (&self.session, &self.chosen.model) {
             (Some(session), _) => Some(session.model().full_name()),
             (None, Some(chosen)) => Some(chosen.clone()),
-            (None, None) => super::lower(&super::without_choice(self.args), &self.config, Some(""))
-                .ok()
-                .map(|plan| plan.model),
+            (None, None) => {
+                let args = super::without_choice(self.args);
+                super::lower(&args, &self.settings, self.project.clone(), Some(""))
+                    .ok()
+                    .map(|plan| plan.model)
+            }
         };
         let mut rows = Vec::new();
-        for spec in models::usable(&self.config)? {
+        for spec in models::usable(&self.settings)? {
             let name = spec.full_name();
             let is_now = now.as_ref() == Some(&name);
             let quote = self

@@ -9,7 +9,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::TuiSession;
 use super::lists::age;
-use crate::wiring;
 
 /// The number under which the wait shows.
 const WAITING: u64 = u64::MAX - 1;
@@ -62,7 +61,7 @@ impl TuiSession<'_> {
         id: String,
         wanted: &mut UnboundedReceiver<Operation>,
     ) -> anyhow::Result<Option<Operation>> {
-        let store = wiring::open_store(&self.places, &self.config)?;
+        let store = self.settings.store()?;
         let conversation = ConversationId::new(&id);
         let line = text!("interactive-occupied-waiting").to_owned();
         self.ui.tell(UiMessage::Running { id: WAITING, line });

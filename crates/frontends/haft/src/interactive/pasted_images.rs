@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use haft_tui::{ImageSource, PastedImage};
 
-use crate::wiring;
-
 /// How long a program may take to give what the clipboard holds.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Programs that write the clipboard's picture to their output, the first that is there being
@@ -29,13 +27,15 @@ const CLIPBOARD: [&[&str]; 3] = [
 /// Finds pictures for a session in this folder; those of the clipboard are kept until it ends.
 pub(super) struct PastedImages {
     folder: PathBuf,
+    home: Option<PathBuf>,
     kept: Option<tempfile::TempDir>,
 }
 
 impl PastedImages {
-    pub(super) fn new(folder: PathBuf) -> Self {
+    pub(super) fn new(folder: PathBuf, home: Option<PathBuf>) -> Self {
         Self {
             folder,
+            home,
             kept: haft_files::temporary_folder(&std::env::temp_dir(), "haft-").ok(),
         }
     }
@@ -44,8 +44,7 @@ impl PastedImages {
     pub(super) fn find(&self, source: &ImageSource) -> Result<Option<PastedImage>, String> {
         match source {
             ImageSource::Path(path) => {
-                let home = wiring::environment().absolute_home();
-                let path = match (path.strip_prefix("~/"), home) {
+                let path = match (path.strip_prefix("~/"), &self.home) {
                     (Some(rest), Some(home)) => home.join(rest),
                     _ => self.folder.join(path),
                 };

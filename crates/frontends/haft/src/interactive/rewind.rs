@@ -41,7 +41,7 @@ impl TuiSession<'_> {
         message: &str,
         take_back: RewindTarget,
     ) -> anyhow::Result<(String, Option<String>)> {
-        let opened = ConversationChanges::of(Some(id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(&self.settings, id).await?;
         let scope = match take_back {
             RewindTarget::Conversation => RewindScope::Conversation,
             RewindTarget::ConversationAndFiles => RewindScope::ConversationAndFiles,
@@ -69,7 +69,7 @@ impl TuiSession<'_> {
         let Some(id) = self.open_conversation() else {
             return Ok(None);
         };
-        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(&self.settings, &id).await?;
         let would = changes::described(&opened, direction, Mode::DryRun)?;
         let (title, text, then) = match direction {
             Direction::Back => (
@@ -112,7 +112,7 @@ impl TuiSession<'_> {
         let Some(id) = self.open_conversation() else {
             return Ok(());
         };
-        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(&self.settings, &id).await?;
         self.tell(&changes::described(&opened, direction, Mode::Apply)?);
         Ok(())
     }

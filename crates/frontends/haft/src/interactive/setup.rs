@@ -9,7 +9,7 @@ mod local_server;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use haft_agent::config::{self, Config};
+use haft_agent::config;
 use haft_agent::{KeyState, Places};
 use haft_files::Durability;
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
@@ -20,6 +20,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use crate::commands::config::file as config_file;
 use crate::commands::models::ModelTrial;
 use crate::exit::usage_error;
+use crate::haft::Settings;
 use crate::{output, wiring};
 
 /// The provider's name where the user gave an address.
@@ -55,13 +56,13 @@ enum RetryFrom {
 }
 
 /// Asks until a model answers, or the user leaves.
-pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutcome> {
+pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
     say(text!("setup-welcome"))?;
     'provider: loop {
-        let Some(choice) = choose_provider(config)? else {
+        let Some(choice) = choose_provider(settings)? else {
             return Ok(SetupOutcome::Left);
         };
-        let mut config = config.clone();
+        let mut settings = settings.clone();
         let provider = match choice {
             ProviderChoice::Demo => return Ok(SetupOutcome::Demo),
             ProviderChoice::Known(name) => name,
@@ -69,31 +70,34 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
                 let Some(declared) = ask_server()? else {
                     return Ok(SetupOutcome::Left);
                 };
-                config.providers.insert(OWN.to_owned(), declared);
+                settings.config.providers.insert(OWN.to_owned(), declared);
                 OWN.to_owned()
             }
         };
         let mut refused = false;
         'key: loop {
-            let declared = ModelTrial(&config).provider(&provider)?;
-            let Some(key) = ask_key(places, &provider, &declared, refused)? else {
+            let declared = ModelTrial(&settings).provider(&provider)?;
+            let Some(key) = ask_key(&settings, &provider, &declared, refused)? else {
                 return Ok(SetupOutcome::Left);
             };
             loop {
-                let failure = match ask_model(&config, &provider, &key)? {
+                let failure = match ask_model(&settings, &provider, &key)? {
                     ModelChoice::Left => return Ok(SetupOutcome::Left),
                     ModelChoice::Failed(failure) => failure,
                     ModelChoice::Named(model) => {
                         let name = format!("{provider}/{model}");
                         say(&text!("setup-trying", name))?;
-                        match ModelTrial(&config)
-                            .answers(&name, key.secret(&provider, &declared)?)?
+                        match ModelTrial(&settings)
+                            .answers(&name, key.secret(&settings, &provider, &declared)?)?
                         {
                             Ok(()) => {
-                                write(places, &config, &provider, &name, &key)?;
+                                write(&settings, &provider, &name, &key)?;
                                 show(&format!(
                                     "{}\n\n",
-                                    text!("setup-done", file = places.config_file().display())
+                                    text!(
+                                        "setup-done",
+                                        file = settings.places.config_file().display()
+                                    )
                                 ))?;
                                 return Ok(SetupOutcome::Model);
                             }
@@ -148,8 +152,8 @@ enum ProviderChoice {
     Demo,
 }
 
-fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
-    let names = providers(config)?;
+fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>> {
+    let names = providers(settings)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
     let wide = names
         .iter()
@@ -158,8 +162,8 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
         .unwrap_or_default();
     let mut others = Vec::new();
     for (at, (name, answers)) in names.iter().enumerate() {
-        let declared = ModelTrial(config).provider(name)?;
-        let note = match (wiring::key_state(&declared), &declared.api_key_env) {
+        let declared = ModelTrial(settings).provider(name)?;
+        let note = match (settings.key_state(&declared), &declared.api_key_env) {
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
             (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
             (KeyState::There, None) => text!("setup-key-present").to_owned(),
@@ -209,11 +213,11 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
 
 /// The providers haft knows, and whether a server of theirs on this machine answers: those first,
 /// then those whose key is there.
-fn providers(config: &Config) -> anyhow::Result<Vec<(String, bool)>> {
+fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
     for name in BuiltIn::get().providers() {
-        let declared = ModelTrial(config).provider(name)?;
-        let state = wiring::key_state(&declared);
+        let declared = ModelTrial(settings).provider(name)?;
+        let state = settings.key_state(&declared);
         let url = (state == KeyState::NotNeeded).then(|| declared.base_url.clone());
         let probe = url.map(|url| std::thread::spawn(move || local_server::answers(&url)));
         known.push((name.to_owned(), state, probe));
@@ -287,14 +291,14 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
 }
 
 fn ask_key(
-    places: &Places,
+    settings: &Settings,
     name: &str,
     provider: &ProviderConfig,
     refused: bool,
 ) -> anyhow::Result<Option<KeySource>> {
-    let file = key_file(places, name);
+    let file = key_file(&settings.places, name);
     let kept = format!("{}\n", text!("setup-key-kept", file = file.display()));
-    let state = wiring::key_state(provider);
+    let state = settings.key_state(provider);
     match state {
         KeyState::There | KeyState::Command | KeyState::Keyring if !refused => {
             return Ok(Some(KeySource::Declared));
@@ -324,10 +328,15 @@ fn ask_key(
 }
 
 impl KeySource {
-    fn secret(&self, name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
+    fn secret(
+        &self,
+        settings: &Settings,
+        name: &str,
+        provider: &ProviderConfig,
+    ) -> anyhow::Result<Option<Secret>> {
         match self {
             Self::None => Ok(None),
-            Self::Declared => Ok(haft_agent::key_of(wiring::environment(), name, provider)?),
+            Self::Declared => Ok(haft_agent::key_of(settings.environment(), name, provider)?),
             Self::Typed(key) => Ok(Some(Secret::new(key.clone()))),
         }
     }
@@ -340,15 +349,15 @@ enum ModelChoice {
 }
 
 /// Which model: one of those haft knows, else one of those the server lists, else any name.
-fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
+fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
     let known: Vec<_> = BuiltIn::get()
         .models()
         .filter_map(|name| Some(name.strip_prefix(&front)?.to_owned()))
         .collect();
     let names = if known.is_empty() {
-        let declared = ModelTrial(config).provider(provider)?;
-        match ModelTrial(config).listed(provider, key.secret(provider, &declared)?)? {
+        let declared = ModelTrial(settings).provider(provider)?;
+        match ModelTrial(settings).listed(provider, key.secret(settings, provider, &declared)?)? {
             Ok(names) => names,
             Err(failure) => match mended_by(&failure) {
                 RetryFrom::Provider | RetryFrom::Key => return Ok(ModelChoice::Failed(failure)),
@@ -361,7 +370,7 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
     };
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-model-title")));
     for (at, name) in names.iter().take(LISTED).enumerate() {
-        let price = ModelTrial(config)
+        let price = ModelTrial(settings)
             .price(&format!("{front}{name}"))
             .unwrap_or_default();
         let _ = writeln!(text, "{:>4}  {name:<28} {price}", at + 1);
@@ -409,21 +418,15 @@ fn key_file(places: &Places, provider: &str) -> PathBuf {
 }
 
 /// Writes the key and the configuration, or neither.
-fn write(
-    places: &Places,
-    config: &Config,
-    provider: &str,
-    model: &str,
-    key: &KeySource,
-) -> anyhow::Result<()> {
+fn write(settings: &Settings, provider: &str, model: &str, key: &KeySource) -> anyhow::Result<()> {
     let kept = match key {
         KeySource::None | KeySource::Declared => None,
-        KeySource::Typed(key) => Some(keep_key(&key_file(places, provider), key)?),
+        KeySource::Typed(key) => Some(keep_key(&key_file(&settings.places, provider), key)?),
     };
     let own = (provider == OWN)
-        .then(|| config.providers.get(OWN))
+        .then(|| settings.config.providers.get(OWN))
         .flatten();
-    let file = places.config_file();
+    let file = settings.places.config_file();
     let written = config::edit(&file, |before| {
         with_model(&file, before, provider, model, own, kept.as_deref())
     });

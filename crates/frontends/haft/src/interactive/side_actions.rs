@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_agent::Project;
+use haft_sandbox::OwnProgram;
 use haft_text::{CutLimits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
 use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::{output, wiring};
+use crate::output;
 
 /// Files that are offered at most.
 const FILES: usize = 20_000;
@@ -40,6 +41,8 @@ enum Listeners {
 /// Does things on threads of their own.
 pub(super) struct SideActions {
     ui: UiHandle,
+    /// haft itself.
+    program: OwnProgram,
     project: Project,
     set: Vec<String>,
     running: RunningPrograms,
@@ -80,6 +83,7 @@ impl RunningPrograms {
 impl SideActions {
     pub(super) fn new(
         ui: UiHandle,
+        program: OwnProgram,
         project: Project,
         set: Vec<String>,
         limits: &LimitsConfig,
@@ -90,6 +94,7 @@ impl SideActions {
         };
         Self {
             ui,
+            program,
             project,
             set,
             running: RunningPrograms::default(),
@@ -130,9 +135,8 @@ impl SideActions {
     pub(super) fn start(&self, action: SideAction) {
         match action {
             SideAction::Haft(arguments) => {
-                let program = wiring::environment().own_program();
-                let mut command = Command::new(program.executable());
-                command.arg0(program.path()).args(&arguments);
+                let mut command = Command::new(self.program.executable());
+                command.arg0(self.program.path()).args(&arguments);
                 command.envs(output::columns().map(|columns| ("COLUMNS", columns.to_string())));
                 command.args(self.set.iter().flat_map(|set| ["--set", set]));
                 self.run(

@@ -3,17 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_agent::config::Config;
-use haft_agent::{Places, Project, set_up_sandbox};
+use haft_agent::{Project, set_up_sandbox};
 use haft_tui::{Setup, UiHandle, UiMessage};
 use haft_types::PermissionMode;
 
-use crate::wiring;
+use crate::haft::Settings;
 
 /// The lines, whatever is not known left out.
-pub(super) fn lines(project: &Project, setup: &Setup) -> String {
+pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let folder = from_home(&project.cwd);
+    let folder = from_home(&project.cwd, home);
     let place = match branch(&project.root) {
         Some(branch) => text!("interactive-start-branch", folder, branch),
         None => folder,
@@ -42,15 +41,18 @@ fn hint(setup: &Setup) -> &'static str {
 /// that is started while haft is suspended would be stopped halfway.
 pub(super) async fn report_sandbox(
     ui: &UiHandle,
-    places: &Places,
-    config: &Config,
+    settings: &Settings,
     mode: PermissionMode,
     project: &Project,
 ) {
     // What is wrong with it is said where it is needed.
-    if let Ok(sandbox) =
-        set_up_sandbox(places, &config.sandbox, mode, vec![project.root.clone()]).await
-    {
+    let set_up = set_up_sandbox(
+        &settings.places,
+        &settings.config.sandbox,
+        mode,
+        vec![project.root.clone()],
+    );
+    if let Ok(sandbox) = set_up.await {
         ui.tell(UiMessage::Sandbox(sandbox.status().layer));
     }
 }
@@ -109,12 +111,8 @@ fn branch(root: &Path) -> Option<String> {
 }
 
 /// A folder as people write it.
-fn from_home(folder: &Path) -> String {
-    let home = wiring::environment().absolute_home();
-    match home
-        .as_deref()
-        .and_then(|home| folder.strip_prefix(home).ok())
-    {
+fn from_home(folder: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| folder.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
         Some(rest) => format!("~/{}", rest.display()),
         None => folder.display().to_string(),

@@ -21,8 +21,11 @@ pub(super) fn settle(
 ) -> anyhow::Result<()> {
     let list = TrustList::at(places.trust_file());
     let trust_state = list.state(&project.root)?;
+    if trust_state == TrustState::Trusted {
+        return Ok(());
+    }
     let found = TrustFootprint::of(places, project);
-    if trust_state == TrustState::Trusted || found.is_nothing() {
+    if found.is_nothing() {
         return Ok(());
     }
     let text = found.described(project, &trust_state);

@@ -144,7 +144,7 @@ impl TuiSession<'_> {
                 .map_err(prompts::extension_error)?
         } else if let Some(wishes) = init::called(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
-            let guide = init::prompt(&self.config, model, &self.project, wishes);
+            let guide = init::prompt(&self.settings, model, &self.project, wishes);
             self.tell(&guide.quote);
             guide.text
         } else {
@@ -154,16 +154,13 @@ impl TuiSession<'_> {
             }
             // A rule for one line of a file is not remembered: the file may change.
             let approver = self.ui.approver(Box::new(|_| Ok(())));
-            let places = &self.places;
-            let config = &self.config;
             let project = &self.project;
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
             let mode = self.chosen.mode;
             let ui = Some(&self.ui);
             let cancel = cancel.clone();
             InlineCommands {
-                places,
-                config,
+                settings: &self.settings,
                 project,
                 mode,
                 approver,

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use haft_agent::{RandomIds, WallClock};
 use haft_files::LockFile;
+use haft_sandbox::OwnProgram;
 use haft_types::{Clock, IdSource};
 
 use super::{BackgroundJob, JobFolder, JobRequest};
 use crate::exit::usage_error;
-use crate::wiring;
 
 /// How long a job has to store its task. After that it may still begin; nobody waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Starts this very command line as a job. Returns once the task is stored, so that nothing said to
 /// it can be lost any more.
 pub(crate) fn start(
+    program: &OwnProgram,
     jobs: &JobFolder,
     task: Option<&str>,
     piped: Option<&str>,
@@ -35,7 +36,6 @@ pub(crate) fn start(
             File::open(job.file("input"))?.into()
         }
     };
-    let program = wiring::environment().own_program();
     let mut process = Command::new(program.executable())
         .arg0(program.path())
         .args(as_job(std::env::args_os().skip(1), &job.told.id))

@@ -29,12 +29,12 @@ pub(crate) enum LanguageChoice {
 }
 
 /// Chooses the language of this process by its arguments, its environment and the user's file.
-pub(crate) fn choose(arguments: impl Iterator<Item = OsString>) {
+pub(crate) fn choose(arguments: impl Iterator<Item = OsString>, environment: &HostEnvironment) {
     let ours = arguments.skip(1).take_while(|argument| argument != "--");
     let ours: Vec<_> = ours
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    haft_messages::speak(chosen(&ours, super::environment()));
+    haft_messages::speak(chosen(&ours, environment));
 }
 
 fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use haft_agent::{RandomIds, WallClock};
+use haft_agent::{HostEnvironment, Places, RandomIds, WallClock};
 use haft_text::Masker;
 use haft_types::{Clock, IdSource, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,6 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::wiring;
 use file::LogFolder;
 pub(crate) use file::{Follower, each_line, newest_lines};
 
@@ -111,16 +110,16 @@ static KNOWN: Mutex<Option<Masker>> = Mutex::new(None);
 /// The queue of the log of this process, once it has one.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
-/// Logs everything at `level` and above to a folder from now on. Only the first call in a process
-/// counts.
-pub(crate) fn start(folder: PathBuf, level: LogLevel) {
+/// Logs everything at `level` and above to the folder of this user from now on, with the secret
+/// values of the environment masked. Only the first call in a process counts.
+pub(crate) fn start(places: &Places, level: LogLevel) {
     if level == LogLevel::Off {
         return;
     }
     let mut is_first = false;
     let queue = QUEUE.get_or_init(|| {
         is_first = true;
-        LogQueue::new(folder)
+        LogQueue::new(places.log(), places.environment.secret_values())
     });
     if is_first {
         // Fails where another subscriber was set, which then decides what becomes of events.
@@ -133,9 +132,9 @@ pub(crate) fn start(folder: PathBuf, level: LogLevel) {
 
 /// Starts the log of this user at the default level, for a failure that came before the
 /// configuration was known.
-pub(crate) fn start_default() {
-    if let Ok(places) = wiring::places() {
-        start(places.log(), LogLevel::default());
+pub(crate) fn start_default(environment: &HostEnvironment) {
+    if let Ok(places) = Places::find(environment.clone()) {
+        start(&places, LogLevel::default());
     }
 }
 
@@ -151,10 +150,11 @@ pub(crate) fn mask_with(masker: Masker) {
     *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(masker);
 }
 
-fn masker() -> Masker {
+/// Returns the masker of [`mask_with`], or before it one that knows `secrets`.
+fn masker(secrets: &[String]) -> Masker {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known
-        .get_or_insert_with(|| Masker::knowing(wiring::environment().secret_values()))
+        .get_or_insert_with(|| Masker::knowing(secrets))
         .clone()
 }
 
@@ -163,6 +163,8 @@ struct LogQueue {
     folder: PathBuf,
     /// The id of this process in its lines.
     run: String,
+    /// The values that are masked until [`mask_with`] is called.
+    secrets: Vec<String>,
     /// Absent where no thread could be started: then nothing is logged.
     sender: OnceLock<Option<Sender<LogMessage>>>,
 }
@@ -175,11 +177,12 @@ enum LogMessage {
 }
 
 impl LogQueue {
-    fn new(folder: PathBuf) -> Self {
+    fn new(folder: PathBuf, secrets: Vec<String>) -> Self {
         let run = RandomIds.uuid().simple().to_string()[..8].to_owned();
         Self {
             folder,
             run,
+            secrets,
             sender: OnceLock::new(),
         }
     }
@@ -188,11 +191,12 @@ impl LogQueue {
         let sender = self.sender.get_or_init(|| {
             let (sender, receiver) = channel();
             let folder = self.folder.clone();
+            let secrets = self.secrets.clone();
             let thread = std::thread::Builder::new()
                 .name("haft-log".to_owned())
                 .stack_size(STACK);
             thread
-                .spawn(move || write_lines(&receiver, folder))
+                .spawn(move || write_lines(&receiver, folder, &secrets))
                 .ok()
                 .map(|_| sender)
         });
@@ -214,18 +218,18 @@ impl LogQueue {
 }
 
 /// Writes lines until nothing can log any more.
-fn write_lines(receiver: &Receiver<LogMessage>, folder: PathBuf) {
+fn write_lines(receiver: &Receiver<LogMessage>, folder: PathBuf, secrets: &[String]) {
     let folder = LogFolder::new(folder);
     for message in receiver {
         match message {
-            LogMessage::Line(line) => write_line(&folder, line),
+            LogMessage::Line(line) => write_line(&folder, secrets, line),
             LogMessage::Flush(done) => drop(done.send(())),
         }
     }
 }
 
-fn write_line(folder: &LogFolder, mut line: LogLine) {
-    let masker = masker();
+fn write_line(folder: &LogFolder, secrets: &[String], mut line: LogLine) {
+    let masker = masker(secrets);
     line.message = shortened(&masker, &line.message);
     for value in line.fields.values_mut() {
         if let Value::String(text) = value {
@@ -372,7 +376,8 @@ mod tests {
     fn logged(level: LogLevel, act: impl FnOnce()) -> Vec<LogLine> {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("state/log");
-        let queue: &'static LogQueue = Box::leak(Box::new(LogQueue::new(folder.clone())));
+        let queue: &'static LogQueue =
+            Box::leak(Box::new(LogQueue::new(folder.clone(), Vec::new())));
         tracing::subscriber::with_default(
             LogSubscriber {
                 queue,

@@ -48,7 +48,7 @@ impl Inspector {
             );
             let first = Markup::element("label", &[], [tick, Markup::text(format!(" {id}"))]);
             std::iter::once(first)
-                .chain(cells.map(|cell| Markup::text((self.mask)(&cell))))
+                .chain(cells.map(|cell| Markup::text(self.masker.mask(&cell))))
                 .collect()
         });
         let buttons = ACTIONS.map(|action| Markup::button(action, action_name(action)));
@@ -154,7 +154,7 @@ impl Inspector {
         let pieces = [
             Markup::plain("h1", name),
             Markup::plain("h2", text!("serve-edit-quote")),
-            Markup::plain("pre", (self.mask)(text)),
+            Markup::plain("pre", self.masker.mask(text)),
             Markup::plain("p", foreseen(quote)),
             Markup::form(&to, &self.form_token, fields),
         ];
@@ -197,7 +197,7 @@ impl Inspector {
         let body = Markup::element(
             "pre",
             &[("id", "body")],
-            [Markup::text((self.mask)(&made.body))],
+            [Markup::text(self.masker.mask(&made.body))],
         );
         let pieces = [
             Markup::plain("h1", format!("{name}: {}", text!("serve-next"))),

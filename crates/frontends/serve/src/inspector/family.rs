@@ -73,8 +73,8 @@ impl Inspector {
     pub(super) fn jobs(&self, jobs: Vec<JobRow>) -> Markup {
         let rows = jobs.into_iter().map(|job| {
             let name = match job.conversation {
-                Some(id) => Markup::link(&address(&id, "/live"), (self.mask)(&job.task)),
-                None => Markup::text((self.mask)(&job.task)),
+                Some(id) => Markup::link(&address(&id, "/live"), self.masker.mask(&job.task)),
+                None => Markup::text(self.masker.mask(&job.task)),
             };
             vec![name, Markup::text(job.state), Markup::text(job.cwd)]
         });

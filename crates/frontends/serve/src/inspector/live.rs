@@ -222,8 +222,8 @@ impl Inspector {
                 Markup::plain("strong", status_name(view.status)),
                 Markup::text(format!(
                     " {} {}",
-                    (self.mask)(&view.message),
-                    (self.mask)(&activity)
+                    self.masker.mask(&view.message),
+                    self.masker.mask(&activity)
                 )),
             ],
         )];
@@ -236,18 +236,18 @@ impl Inspector {
             pieces.push(Markup::element(
                 "pre",
                 &[("class", "said")],
-                [Markup::text((self.mask)(&view.text))],
+                [Markup::text(self.masker.mask(&view.text))],
             ));
         }
         if let Some(question) = &view.question {
-            pieces.push(Markup::plain("p", (self.mask)(&question.question)));
+            pieces.push(Markup::plain("p", self.masker.mask(&question.question)));
             pieces.push(Markup::element(
                 "ul",
                 &[],
                 question
                     .options
                     .iter()
-                    .map(|one| Markup::plain("li", (self.mask)(one))),
+                    .map(|one| Markup::plain("li", self.masker.mask(one))),
             ));
         }
         if !view.changed_files.is_empty() {
@@ -257,7 +257,7 @@ impl Inspector {
                 &[],
                 view.changed_files
                     .keys()
-                    .map(|path| Markup::plain("li", (self.mask)(path))),
+                    .map(|path| Markup::plain("li", self.masker.mask(path))),
             ));
         }
         let usage = view.usage;

@@ -139,7 +139,7 @@ impl Inspector {
             Markup::element(
                 "pre",
                 &[("class", "said")],
-                [Markup::text((self.mask)(text))],
+                [Markup::text(self.masker.mask(text))],
             )
         };
         let (does, name) = match task.state {
@@ -181,7 +181,7 @@ impl Inspector {
         if let Some(patch) = patch {
             let text = String::from_utf8_lossy(&patch[..patch.len().min(MAX_PATCH)]);
             let headline = text!("serve-patch", bytes = grouped(patch.len() as u64));
-            live.push(folded(&headline, &(self.mask)(&text)));
+            live.push(folded(&headline, &self.masker.mask(&text)));
         }
         live.push(Markup::plain("h2", text!("serve-log")));
         live.extend(
@@ -271,10 +271,11 @@ impl Inspector {
                 Markup::text(money(task.spent_usd)),
                 Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
                 Markup::text(utc_text(task.created_at)),
-                Markup::text((self.mask)(
-                    task.request.repository.as_deref().unwrap_or_default(),
-                )),
-                Markup::text((self.mask)(&prompt)),
+                Markup::text(
+                    self.masker
+                        .mask(task.request.repository.as_deref().unwrap_or_default()),
+                ),
+                Markup::text(self.masker.mask(&prompt)),
             ]
         };
         Markup::table(&headings, tasks.into_iter().map(row))
@@ -290,7 +291,7 @@ impl Inspector {
         } else {
             told.join(" ")
         };
-        folded(&(self.mask)(&headline), &(self.mask)(line))
+        folded(&self.masker.mask(&headline), &self.masker.mask(line))
     }
 }
 

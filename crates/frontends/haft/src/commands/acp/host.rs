@@ -5,24 +5,24 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
-use haft_agent::config::Config;
-use haft_agent::{Places, Project, RandomIds, RunPlan, Session, SetupError, knowledge};
+use haft_agent::{Project, RandomIds, RunPlan, Session, SetupError, knowledge};
 use haft_engine::{Leftovers, OpenError, Roles};
 use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
 use crate::cli::options::Common;
-use crate::commands::{configuration, init, models, permissions, run};
+use crate::commands::{init, models, permissions, run};
 use crate::exit::in_one_line;
+use crate::haft::{Haft, Settings};
 use crate::interactive::is_cut_off;
 use crate::prompts::{self, InlineCommands};
-use crate::wiring::{self, ClientParts};
+use crate::wiring::ClientParts;
 
 /// The configuration of this user, for sessions that somebody else drives.
 pub(crate) struct DrivenHost {
-    places: Places,
+    haft: Haft,
     common: Common,
-    config: RwLock<Arc<Config>>,
+    settings: RwLock<Arc<Settings>>,
     model: Option<String>,
     mode: Option<PermissionMode>,
 }
@@ -30,29 +30,35 @@ pub(crate) struct DrivenHost {
 impl DrivenHost {
     /// The configuration as it is now, with the model and the mode that the command line names.
     pub(crate) fn new(
+        haft: &Haft,
         common: Common,
         model: Option<String>,
         mode: Option<PermissionMode>,
     ) -> anyhow::Result<Self> {
-        let (places, loaded) = configuration(&common)?;
+        let settings = haft.load(&common)?;
         Ok(Self {
-            places,
+            haft: haft.clone(),
             common,
-            config: RwLock::new(Arc::new(loaded.config)),
+            settings: RwLock::new(Arc::new(settings)),
             model,
             mode,
         })
     }
 
-    fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the configuration as it was loaded last.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn project(&self, cwd: &Path) -> Result<Project, HostError> {
+        self.haft.project(Some(cwd)).map_err(failed)
     }
 
     fn plan(&self, request: &OpenRequest) -> Result<RunPlan, HostError> {
-        let config = self.config();
-        let project = project_of(&request.cwd)?;
+        let settings = self.settings();
+        let project = self.project(&request.cwd)?;
         let model = request.model.clone().map_or_else(|| self.model(), Ok)?;
-        let roles = &config.roles;
+        let roles = &settings.config.roles;
         let roles = Roles {
             main: roles.read_main().map_err(failed)?,
             system_prompt: roles.read_system_prompt().map_err(failed)?,
@@ -65,26 +71,25 @@ impl DrivenHost {
             approver: request.approver.clone(),
             leftovers: Leftovers::Keep,
             limits: request.limits,
-            ..RunPlan::of_config(&config, model, project, request.which.clone())
+            ..RunPlan::of_config(&settings.config, model, project, request.which.clone())
         })
     }
 
     async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
-        let config = self.config();
-        let project = wiring::project(Some(prompt.cwd))?;
-        let sources = wiring::prompt_sources(&self.places, &config, &project)?;
-        let (paths, _) = knowledge(&self.places, &project)?;
+        let settings = self.settings();
+        let project = self.haft.project(Some(prompt.cwd))?;
+        let sources = settings.prompt_sources(&project)?;
+        let (paths, _) = knowledge(&settings.places, &project)?;
         let text = if sources.are_called(&prompt.text) {
             sources
                 .expand(&prompt.text)
                 .await
                 .map_err(prompts::extension_error)?
         } else if let Some(wishes) = init::called(&prompt.text, &paths) {
-            init::prompt(&config, self.model.as_deref(), &project, wishes).text
+            init::prompt(&settings, self.model.as_deref(), &project, wishes).text
         } else {
             let inline = InlineCommands {
-                places: &self.places,
-                config: &config,
+                settings: &settings,
                 project: &project,
                 mode: prompt.mode,
                 approver: prompt.approver,
@@ -108,9 +113,12 @@ impl Host for DrivenHost {
     }
 
     fn reload(&self) -> Result<(), HostError> {
-        let (_, loaded) =
-            configuration(&self.common).map_err(|error| HostError::Failed(in_one_line(&error)))?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded.config);
+        let loaded = self.haft.load(&self.common);
+        let settings = loaded.map_err(|error| HostError::Failed(in_one_line(&error)))?;
+        *self
+            .settings
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         Ok(())
     }
 
@@ -118,16 +126,17 @@ impl Host for DrivenHost {
         let model = self
             .model
             .clone()
-            .or_else(|| haft_agent::configured_model(&self.config()));
+            .or_else(|| haft_agent::configured_model(&self.settings().config));
         model.ok_or_else(|| HostError::NoModel(text!("run-no-model").to_owned()))
     }
 
     fn mode(&self) -> PermissionMode {
-        self.mode.unwrap_or_else(|| self.config().permissions.mode)
+        self.mode
+            .unwrap_or_else(|| self.settings().config.permissions.mode)
     }
 
     fn models(&self) -> Vec<String> {
-        let usable = models::usable(&self.config()).unwrap_or_default();
+        let usable = models::usable(&self.settings()).unwrap_or_default();
         usable.into_iter().map(|spec| spec.full_name()).collect()
     }
 
@@ -148,9 +157,7 @@ impl Host for DrivenHost {
             },
             ..ClientParts::default()
         };
-        let opened =
-            wiring::open_driven_session(&self.places, self.config().as_ref().clone(), plan, client)
-                .await;
+        let opened = self.settings().open_driven_session(plan, client).await;
         opened.map_err(|error| match error {
             SetupError::Open(OpenError::Unknown(_)) => HostError::NotFound(error.to_string()),
             other => HostError::Failed(format!("{:#}", run::usage_errors(other))),
@@ -159,13 +166,13 @@ impl Host for DrivenHost {
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
         let namespace = cwd
-            .map(project_of)
+            .map(|cwd| self.project(cwd))
             .transpose()?
             .map(|project| project.namespace());
         let scope = namespace
             .as_deref()
             .map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
-        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
+        let store = self.settings().store().map_err(failed)?;
         let mut listed = store.list(scope).await.map_err(failed)?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let row = |one: haft_store::ConversationRow| ListedConversation {
@@ -179,7 +186,7 @@ impl Host for DrivenHost {
     }
 
     async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError> {
-        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
+        let store = self.settings().store().map_err(failed)?;
         let listed = store
             .list(ConversationScope::Everywhere)
             .await
@@ -195,7 +202,7 @@ impl Host for DrivenHost {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), HostError> {
-        let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
+        let store = self.settings().store().map_err(failed)?;
         match store.delete(id).await {
             Ok(()) | Err(StoreError::UnknownConversation { .. }) => Ok(()),
             Err(error) => Err(failed(error)),
@@ -215,15 +222,17 @@ impl Host for DrivenHost {
     }
 
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
-        let Ok(project) = project_of(cwd) else {
+        let Ok(project) = self.project(cwd) else {
             return Vec::new();
         };
-        let Ok((paths, _)) = knowledge(&self.places, &project) else {
+        let settings = self.settings();
+        let Ok((paths, _)) = knowledge(&settings.places, &project) else {
             return Vec::new();
         };
         // Problems with a file are reported when it is called, and by `haft commands list`.
         let own = haft_project::commands::load(&paths, &mut Vec::new());
-        let of_servers = wiring::prompt_sources(&self.places, &self.config(), &project)
+        let of_servers = settings
+            .prompt_sources(&project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();
         let init = own.get(init::NAME).is_none().then(|| OfferedCommand {
@@ -257,14 +266,10 @@ impl Host for DrivenHost {
     }
 
     fn remember(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.places.config_file(), Decision::Allow, rules)
+        permissions::add(&self.settings().places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }
-}
-
-fn project_of(cwd: &Path) -> Result<Project, HostError> {
-    wiring::project(Some(cwd)).map_err(failed)
 }
 
 fn failed(error: impl std::fmt::Display) -> HostError {

@@ -253,7 +253,8 @@ pub(super) fn remove(
 
 /// The user made the change, so the trust stays.
 fn trust_again(place: &CatalogueContext) -> anyhow::Result<()> {
-    TrustList::at(place.places.trust_file()).trust(&place.project.root, WallClock.now())?;
+    TrustList::at(place.settings.places.trust_file())
+        .trust(&place.project.root, WallClock.now())?;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{ConversationChanges, conversations, undo};
 use crate::commands::changes::RewindArgs;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output;
 
 /// The parts of the state that a rewind restores.
@@ -79,8 +80,9 @@ pub(crate) async fn go_back(
     })
 }
 
-pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
-    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
+pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<ProcessExit> {
+    let opened =
+        ConversationChanges::find(haft, args.conversation.as_deref(), &args.how.common).await?;
     let scope = if args.files {
         RewindScope::ConversationAndFiles
     } else {

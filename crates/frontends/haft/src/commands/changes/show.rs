@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 
 use super::{ConversationChanges, call_as_json};
 use crate::commands::changes::ChangesArgs;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
-    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.common).await?;
+pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> {
+    let opened =
+        ConversationChanges::find(haft, args.conversation.as_deref(), &args.common).await?;
     let record = opened.record.clone();
     record.recover()?;
     let summary = record.summary()?;

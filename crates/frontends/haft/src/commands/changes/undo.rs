@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{ConversationChanges, call_as_json};
 use crate::commands::changes::{ChangeOptions, RedoArgs, UndoArgs};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output;
 
 /// The direction of a reversal, which selects the report's wording.
@@ -33,8 +34,9 @@ pub(crate) fn described(
     Ok(as_text(opened, &report?, mode, direction))
 }
 
-pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
-    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
+pub(super) async fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<ProcessExit> {
+    let opened =
+        ConversationChanges::find(haft, args.conversation.as_deref(), &args.how.common).await?;
     let target = match (&args.call, &args.message, args.session) {
         (Some(id), _, _) => Target::Call(id.clone()),
         (None, Some(id), _) => {
@@ -48,8 +50,9 @@ pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
     tell(&opened, report, &args.how, Direction::Back)
 }
 
-pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
-    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
+pub(super) async fn redo(haft: &Haft, args: &RedoArgs) -> anyhow::Result<ProcessExit> {
+    let opened =
+        ConversationChanges::find(haft, args.conversation.as_deref(), &args.how.common).await?;
     let report = opened.record.redo(mode(&args.how));
     tell(&opened, report, &args.how, Direction::Forth)
 }

@@ -4,6 +4,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
+use haft_agent::HostEnvironment;
 use haft_agent::config::{self, ValueOrigin};
 use haft_permission::PermissionRules;
 use toml_edit::{Document, Item, Key, TableLike, Value};
@@ -11,15 +12,18 @@ use toml_edit::{Document, Item, Key, TableLike, Value};
 use super::file::{implicit, parse};
 use crate::cli::options::{Common, at_a_terminal};
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::interactive::side_editor;
 use crate::{output, wiring};
 
-pub(super) fn set(key: &str, value: &str) -> anyhow::Result<()> {
-    let file = wiring::places()?.config_file();
-    config::edit(&file, |before| with_value(&file, before, key, value))?;
+pub(super) fn set(haft: &Haft, key: &str, value: &str) -> anyhow::Result<()> {
+    let file = haft.places()?.config_file();
+    config::edit(&file, |before| {
+        with_value(haft.environment(), &file, before, key, value)
+    })?;
     output::say(&text!("config-set", key, file = file.display()))?;
     // An environment variable may override the file.
-    if let Ok((_, loaded)) = crate::commands::configuration(&Common::default())
+    if let Ok((_, loaded)) = haft.load_with_origins(&Common::default())
         && let ValueOrigin::Variable(name) = loaded.origin(key)
     {
         output::tell(&format!("haft: {}", text!("config-overridden", key, name)));
@@ -27,15 +31,17 @@ pub(super) fn set(key: &str, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn unset(key: &str) -> anyhow::Result<()> {
-    let file = wiring::places()?.config_file();
-    config::edit(&file, |before| without_value(&file, before, key))?;
+pub(super) fn unset(haft: &Haft, key: &str) -> anyhow::Result<()> {
+    let file = haft.places()?.config_file();
+    config::edit(&file, |before| {
+        without_value(haft.environment(), &file, before, key)
+    })?;
     output::say(&text!("config-unset", key, file = file.display()))
 }
 
 /// Opens a copy of the file in the editor, and replaces the file once the copy is valid.
-pub(super) fn edit() -> anyhow::Result<()> {
-    let file = wiring::places()?.config_file();
+pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
+    let file = haft.places()?.config_file();
     let before = match std::fs::read_to_string(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read.map_err(|error| usage_error(format!("{}: {error}", file.display())))?,
@@ -43,7 +49,7 @@ pub(super) fn edit() -> anyhow::Result<()> {
     let mut text = before.clone();
     loop {
         text = side_editor::edit(&text, ".toml").map_err(usage_error)?;
-        let Err(problem) = check(&file, &text) else {
+        let Err(problem) = check(haft.environment(), &file, &text) else {
             break;
         };
         if !at_a_terminal() {
@@ -76,16 +82,22 @@ pub(super) fn edit() -> anyhow::Result<()> {
 }
 
 /// Validates a configuration with its permission rules.
-fn check(file: &Path, text: &str) -> anyhow::Result<()> {
+fn check(environment: &HostEnvironment, file: &Path, text: &str) -> anyhow::Result<()> {
     let config = wiring::lower_config(wiring::check_config(file, text)?)?;
-    PermissionRules::load(&config.permissions, wiring::environment().home().as_deref())
+    PermissionRules::load(&config.permissions, environment.home().as_deref())
         .map_err(|error| usage_error(format!("{}: {error}", file.display())))?;
     Ok(())
 }
 
 /// Returns the text of the file with `key` set to `value`. A value that is not TOML, or is not
 /// valid for the key as TOML, is set as a string.
-fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Result<String> {
+fn with_value(
+    environment: &HostEnvironment,
+    file: &Path,
+    before: &str,
+    key: &str,
+    value: &str,
+) -> anyhow::Result<String> {
     let path = path(key)?;
     // No setting is a date, so a value that parses as one is a string.
     let parsed = value
@@ -97,7 +109,7 @@ fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Resu
         put(document.as_table_mut(), &path, value)
             .ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
         let after = document.to_string();
-        check(file, &after).map(|()| after)
+        check(environment, file, &after).map(|()| after)
     };
     match parsed {
         Some(parsed) if parsed.is_str() => text(parsed),
@@ -126,7 +138,12 @@ fn put(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
 }
 
 /// Returns the text of the file without this key. Comments above it stay.
-fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String> {
+fn without_value(
+    environment: &HostEnvironment,
+    file: &Path,
+    before: &str,
+    key: &str,
+) -> anyhow::Result<String> {
     let path = path(key)?;
     let mut parsed = parse(file, before)?;
     let missing = || usage_error(text!("config-not-set-in", key, file = file.display()));
@@ -140,7 +157,7 @@ fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String>
     }
     table.remove(last.get()).ok_or_else(missing)?;
     let after = line_removed(before, &path).unwrap_or_else(|| parsed.to_string());
-    check(file, &after)?;
+    check(environment, file, &after)?;
     Ok(after)
 }
 
@@ -174,12 +191,24 @@ mod tests {
     const FILE: &str = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\n# twice is enough\nattempts = 2 # really\n\n# [sandbox]\n";
 
     fn set(before: &str, key: &str, value: &str) -> Result<String, String> {
-        with_value(Path::new("config.toml"), before, key, value)
-            .map_err(|error| format!("{error:#}"))
+        with_value(
+            &HostEnvironment::default(),
+            Path::new("config.toml"),
+            before,
+            key,
+            value,
+        )
+        .map_err(|error| format!("{error:#}"))
     }
 
     fn unset(before: &str, key: &str) -> Result<String, String> {
-        without_value(Path::new("config.toml"), before, key).map_err(|error| format!("{error:#}"))
+        without_value(
+            &HostEnvironment::default(),
+            Path::new("config.toml"),
+            before,
+            key,
+        )
+        .map_err(|error| format!("{error:#}"))
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use haft_agent::config::{Config, LoadedConfig, ModelRole, ValueOrigin};
-use haft_agent::{HostEnvironment, Places, configured_model};
+use haft_agent::{HostEnvironment, configured_model};
 use haft_context::{Policy, ReductionReason};
 use haft_messages::Language;
 use haft_model::Declared;
@@ -17,6 +17,7 @@ use haft_types::{ModelProfile, ModelSpec, PermissionMode, SandboxLayer};
 use toml::Value;
 
 use crate::commands::models::{model_settings, profile_text};
+use crate::haft::Settings;
 use crate::wiring::language::{self, LanguageChoice};
 use crate::{output, wiring};
 
@@ -33,11 +34,11 @@ pub(super) type EffectiveValues = BTreeMap<String, EffectiveValue>;
 /// configuration or need a reason. Without `wanted`, returns all of them, including the settings of
 /// the main model.
 pub(super) fn find(
-    places: &Places,
+    settings: &Settings,
     loaded: &LoadedConfig,
     wanted: Option<&str>,
 ) -> anyhow::Result<EffectiveValues> {
-    let config = &loaded.config;
+    let config = &settings.config;
     let is_wanted = |key: &str| {
         let is_below = |above: &str, key: &str| {
             key.strip_prefix(above)
@@ -45,7 +46,7 @@ pub(super) fn find(
         };
         wanted.is_none_or(|wanted| key == wanted || is_below(wanted, key) || is_below(key, wanted))
     };
-    let main = configured_model(config).and_then(|name| wiring::declared(config, &name).ok());
+    let main = configured_model(config).and_then(|name| settings.declared(&name).ok());
     let mut values = EffectiveValues::new();
     if config.model.is_none()
         && let Some(name) = configured_model(config)
@@ -64,7 +65,7 @@ pub(super) fn find(
     )?;
     roles(&mut values, config);
     prompts(&mut values, config);
-    language(&mut values, config, &places.environment)?;
+    language(&mut values, config, settings.environment())?;
     offered_tools(
         &mut values,
         config,
@@ -73,8 +74,8 @@ pub(super) fn find(
     if config
         .section::<haft_tui::TuiConfig>("tui")
         .is_ok_and(|tui| !tui.plain)
-        && places
-            .environment
+        && settings
+            .environment()
             .word("TERM")
             .is_some_and(|terminal| terminal == "dumb")
     {
@@ -86,14 +87,14 @@ pub(super) fn find(
         );
     }
     if is_wanted("sandbox.mode") && config.sandbox.mode == SandboxMode::Auto {
-        sandbox(&mut values, places, config)?;
+        sandbox(&mut values, settings)?;
     }
-    let named = wanted.and_then(|wanted| named_model(wanted, config));
+    let named = wanted.and_then(|wanted| named_model(wanted, settings));
     if let Some(declared) = named.as_ref().or(main.as_ref()) {
-        models(&mut values, declared, loaded)?;
+        models(&mut values, declared, loaded, settings.environment())?;
     }
-    if let Some(provider) = wanted.and_then(|wanted| named_provider(wanted, config)) {
-        models(&mut values, &provider, loaded)?;
+    if let Some(provider) = wanted.and_then(|wanted| named_provider(wanted, settings)) {
+        models(&mut values, &provider, loaded, settings.environment())?;
     }
     values.retain(|key, _| is_wanted(key));
     Ok(values)
@@ -260,9 +261,13 @@ fn offered_tools(values: &mut EffectiveValues, config: &Config, model: Option<&M
 }
 
 /// Adds the sandbox layer that confines commands on this machine.
-fn sandbox(values: &mut EffectiveValues, places: &Places, config: &Config) -> anyhow::Result<()> {
-    let set_up =
-        haft_agent::set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new());
+fn sandbox(values: &mut EffectiveValues, settings: &Settings) -> anyhow::Result<()> {
+    let set_up = haft_agent::set_up_sandbox(
+        &settings.places,
+        &settings.config.sandbox,
+        PermissionMode::Auto,
+        Vec::new(),
+    );
     let Ok(found) = wiring::runtime()?.block_on(set_up) else {
         return Ok(());
     };
@@ -288,8 +293,8 @@ fn models(
     values: &mut EffectiveValues,
     declared: &Declared,
     loaded: &LoadedConfig,
+    environment: &HostEnvironment,
 ) -> anyhow::Result<()> {
-    let environment = wiring::environment();
     for setting in model_settings(declared, loaded)? {
         if loaded.values.contains_key(&setting.key)
             || loaded.origin(&setting.key) != ValueOrigin::BuiltIn
@@ -322,24 +327,24 @@ fn models(
 }
 
 /// Returns the model that a key such as `models."openai/gpt-5".context_window` names.
-fn named_model(key: &str, config: &Config) -> Option<Declared> {
+fn named_model(key: &str, settings: &Settings) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
     let [section, name, ..] = path.as_slice() else {
         return None;
     };
     (section.get() == "models")
-        .then(|| wiring::declared(config, name.get()).ok())
+        .then(|| settings.declared(name.get()).ok())
         .flatten()
 }
 
 /// Returns a placeholder model of the provider that a key such as `providers.openai.base_url`
 /// names, because a declaration includes the provider's settings.
-fn named_provider(key: &str, config: &Config) -> Option<Declared> {
+fn named_provider(key: &str, settings: &Settings) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
     let [section, name, ..] = path.as_slice() else {
         return None;
     };
     (section.get() == "providers")
-        .then(|| wiring::declared(config, &format!("{}/any", name.get())).ok())
+        .then(|| settings.declared(&format!("{}/any", name.get())).ok())
         .flatten()
 }

@@ -7,19 +7,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::options::RunArgs;
 use crate::commands::context::CompactArgs;
-use crate::commands::{configuration, run};
-use crate::{output, wiring};
+use crate::commands::run;
+use crate::haft::Haft;
+use crate::output;
 
-pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
-    let (places, loaded) = configuration(&args.output.common)?;
+pub(super) async fn run(haft: &Haft, args: &CompactArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.output.common)?;
     let asked = RunArgs {
         model: args.model.clone(),
         resume: args.conversation.clone(),
         resume_current: args.conversation.is_none(),
         ..RunArgs::default()
     };
-    let plan = run::lower(&asked, &loaded.config, None)?;
-    let mut session = wiring::open_session(&places, loaded.config, plan).await?;
+    let plan = run::lower(&asked, &settings, haft.project(None)?, None)?;
+    let mut session = settings.open_session(plan).await?;
     let mut why = None;
     let mut tell = |event: &Event| {
         if let EventBody::Compaction { phase, message, .. } = &event.body {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use haft_store::{LoggedRequest, LoggedSegment};
-use haft_text::grouped;
+use haft_text::{Masker, grouped};
 use haft_types::Layer;
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
@@ -16,15 +16,17 @@ use super::segments::{RequestView, SegmentView, TextExtent};
 use super::text::{Countable, count, opening, whole_text};
 use crate::commands::context::DiffArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, args: &DiffArgs) -> anyhow::Result<()> {
     let asked = DiffTarget::read(args)?;
-    let log = RequestLogReader::open(asked.conversation, &args.common).await?;
+    let log = RequestLogReader::open(haft, asked.conversation, &args.common).await?;
     let (from, to) = asked.pair(log.requests)?;
     let old = log.request(Some(from)).await?;
     let new = log.request(Some(to)).await?;
-    let difference = RequestDiff::of(&old, &new);
+    let masker = haft.masker();
+    let difference = RequestDiff::new(&old, &new, &masker);
     if args.json {
         return output::print_json(&difference.json(&log, args.full));
     }
@@ -94,13 +96,14 @@ enum SegmentChange<'a> {
 pub(super) struct RequestDiff<'a> {
     old: &'a LoggedRequest,
     new: &'a LoggedRequest,
+    masker: &'a Masker,
     /// The number of unchanged segments at the front.
     kept: usize,
     steps: Vec<SegmentChange<'a>>,
 }
 
 impl<'a> RequestDiff<'a> {
-    pub(super) fn of(old: &'a LoggedRequest, new: &'a LoggedRequest) -> Self {
+    pub(super) fn new(old: &'a LoggedRequest, new: &'a LoggedRequest, masker: &'a Masker) -> Self {
         let pairs = old.segments.iter().zip(&new.segments);
         let kept = pairs.take_while(|(old, new)| old.hash == new.hash).count();
         let hashes = |request: &LoggedRequest| {
@@ -139,6 +142,7 @@ impl<'a> RequestDiff<'a> {
         Self {
             old,
             new,
+            masker,
             kept,
             steps,
         }
@@ -218,9 +222,11 @@ impl<'a> RequestDiff<'a> {
                     let (segments, tokens) = tally(same);
                     let _ = writeln!(text, "  {}", text!("context-diff-again", segments, tokens));
                 }
-                SegmentChange::Gone(index, segment) => line(&mut text, '-', *index, segment),
+                SegmentChange::Gone(index, segment) => {
+                    line(&mut text, '-', *index, segment, self.masker)
+                }
                 SegmentChange::Came(index, segment) => {
-                    line(&mut text, '+', *index, segment);
+                    line(&mut text, '+', *index, segment, self.masker);
                     if full {
                         text.push_str(&self.changed(segment));
                     }
@@ -235,11 +241,11 @@ impl<'a> RequestDiff<'a> {
 
     /// Returns the line diff of a changed message, or the whole text of a new one.
     fn changed(&self, segment: &LoggedSegment) -> String {
-        let new = whole_text(&segment.message);
+        let new = whole_text(&segment.message, self.masker);
         let Some(old) = self.before(segment) else {
             return indent(&new);
         };
-        let old = whole_text(&old.message);
+        let old = whole_text(&old.message, self.masker);
         indent(
             &TextDiff::from_lines(old.as_str(), new.as_str())
                 .unified_diff()
@@ -256,7 +262,7 @@ impl<'a> RequestDiff<'a> {
         let was = RequestView::logged(self.old);
         let is = RequestView::logged(self.new);
         let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
-            let mut value = of.json(extent);
+            let mut value = of.json(extent, self.masker);
             value["change"] = sign.into();
             value["index"] = (index + 1).into();
             value
@@ -311,9 +317,9 @@ fn tally(segments: &[LoggedSegment]) -> (String, String) {
     )
 }
 
-fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
+fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment, masker: &Masker) {
     const WIDEST: usize = 60;
-    let first_line = opening(&segment.message);
+    let first_line = opening(&segment.message, masker);
     let id = segment.message.message_id.short();
     let role = output::localised(segment.message.role);
     let place = format!(

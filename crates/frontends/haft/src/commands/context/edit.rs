@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::text::{Countable, and_cost, count};
 use crate::cli::options::{Common, OutputFormat, RunArgs};
-use crate::commands::{configuration, conversations, run};
+use crate::commands::{conversations, run};
 use crate::exit::usage_error;
+use crate::haft::{Haft, Settings};
 use crate::output::{self, Printer, TextTable};
-use crate::wiring;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EditCommand {
@@ -111,27 +111,30 @@ pub(crate) struct UndoEditsArgs {
     pub(crate) how: EditHow,
 }
 
-pub(super) async fn run(command: &EditCommand) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, command: &EditCommand) -> anyhow::Result<()> {
     let (how, prepared) = match command {
-        EditCommand::List(how) => return list(how).await,
+        EditCommand::List(how) => return list(haft, how).await,
         EditCommand::Drop(args) => (
             &args.how,
-            PreparedEdit::of(&args.how, EditKind::Drop, &args.ids).await?,
+            PreparedEdit::of(haft, &args.how, EditKind::Drop, &args.ids).await?,
         ),
         EditCommand::Pin(args) => (
             &args.how,
-            PreparedEdit::of(&args.how, EditKind::Pin, &args.ids).await?,
+            PreparedEdit::of(haft, &args.how, EditKind::Pin, &args.ids).await?,
         ),
         EditCommand::Mask(args) => (
             &args.how,
-            PreparedEdit::of(&args.how, EditKind::Mask, &args.ids).await?,
+            PreparedEdit::of(haft, &args.how, EditKind::Mask, &args.ids).await?,
         ),
         EditCommand::Restore(args) => (
             &args.how,
-            PreparedEdit::of(&args.how, EditKind::Restore, &args.ids).await?,
+            PreparedEdit::of(haft, &args.how, EditKind::Restore, &args.ids).await?,
         ),
-        EditCommand::Summarise(args) => (&args.how, PreparedEdit::summary(args).await?),
-        EditCommand::Undo(args) => (&args.how, PreparedEdit::undo(&args.how, args.number).await?),
+        EditCommand::Summarise(args) => (&args.how, PreparedEdit::summary(haft, args).await?),
+        EditCommand::Undo(args) => (
+            &args.how,
+            PreparedEdit::undo(haft, &args.how, args.number).await?,
+        ),
     };
     prepared.tell_and_keep(how).await
 }
@@ -167,8 +170,13 @@ pub(super) struct PreparedEdit {
 }
 
 impl PreparedEdit {
-    pub(super) async fn of(how: &EditHow, kind: EditKind, ids: &[String]) -> anyhow::Result<Self> {
-        let open = Box::pin(EditedConversation::to_edit(how)).await?;
+    pub(super) async fn of(
+        haft: &Haft,
+        how: &EditHow,
+        kind: EditKind,
+        ids: &[String],
+    ) -> anyhow::Result<Self> {
+        let open = Box::pin(EditedConversation::to_edit(haft, how)).await?;
         let reach = if kind == EditKind::Mask {
             EditReach::Message
         } else {
@@ -181,8 +189,8 @@ impl PreparedEdit {
         Self::new(open, kind.edit(&chosen.ids), chosen, Vec::new()).await
     }
 
-    pub(super) async fn undo(how: &EditHow, edits: u32) -> anyhow::Result<Self> {
-        let open = Box::pin(EditedConversation::to_edit(how)).await?;
+    pub(super) async fn undo(haft: &Haft, how: &EditHow, edits: u32) -> anyhow::Result<Self> {
+        let open = Box::pin(EditedConversation::to_edit(haft, how)).await?;
         let chosen = EditTargets {
             ids: Vec::new(),
             along: Vec::new(),
@@ -190,8 +198,8 @@ impl PreparedEdit {
         Self::new(open, ContextEdit::Undo { edits }, chosen, Vec::new()).await
     }
 
-    pub(super) async fn summary(args: &SummariseArgs) -> anyhow::Result<Self> {
-        let mut open = Box::pin(EditedConversation::to_edit(&args.how)).await?;
+    pub(super) async fn summary(haft: &Haft, args: &SummariseArgs) -> anyhow::Result<Self> {
+        let mut open = Box::pin(EditedConversation::to_edit(haft, &args.how)).await?;
         let chosen = open
             .session
             .choose_messages(&args.ids, EditReach::Span)
@@ -337,32 +345,32 @@ struct EditedConversation {
 
 impl EditedConversation {
     /// Opens the conversation without locking it.
-    async fn to_look(how: &EditHow) -> anyhow::Result<Self> {
-        Self::open(how, None).await
+    async fn to_look(haft: &Haft, how: &EditHow) -> anyhow::Result<Self> {
+        let settings = haft.load(&how.common)?;
+        let store = settings.store()?;
+        Self::open(haft, how, &settings, (store, None)).await
     }
 
     /// Opens the conversation and locks it.
-    async fn to_edit(how: &EditHow) -> anyhow::Result<Self> {
-        let (places, loaded) = configuration(&how.common)?;
-        let store = wiring::open_store(&places, &loaded.config)?;
+    async fn to_edit(haft: &Haft, how: &EditHow) -> anyhow::Result<Self> {
+        let settings = haft.load(&how.common)?;
+        let store = settings.store()?;
         let conversation =
-            conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
+            conversations::named_or_current(haft, store.as_ref(), how.conversation.as_deref())
+                .await?;
         let lock = store.lock(&conversation.id).await?;
-        Self::open(how, Some((store, lock))).await
+        Self::open(haft, how, &settings, (store, Some(lock))).await
     }
 
     async fn open(
+        haft: &Haft,
         how: &EditHow,
-        locked: Option<(Arc<dyn Store>, WriteLock)>,
+        settings: &Settings,
+        (store, lock): (Arc<dyn Store>, Option<WriteLock>),
     ) -> anyhow::Result<Self> {
-        let (places, loaded) = configuration(&how.common)?;
-        let config = loaded.config;
-        let (store, lock) = match locked {
-            Some((store, lock)) => (store, Some(lock)),
-            None => (wiring::open_store(&places, &config)?, None),
-        };
         let conversation =
-            conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
+            conversations::named_or_current(haft, store.as_ref(), how.conversation.as_deref())
+                .await?;
         let messages = store.messages(&conversation.id).await?;
         let resume = Some(conversation.id.to_string());
         let args = RunArgs {
@@ -371,8 +379,10 @@ impl EditedConversation {
             cwd: how.cwd.clone(),
             ..RunArgs::default()
         };
-        let plan = run::lower(&args, &config, None)?;
-        let session = wiring::agent(&places, config)
+        let project = haft.project(args.cwd.as_deref())?;
+        let plan = run::lower(&args, settings, project, None)?;
+        let session = settings
+            .agent()
             .look(
                 plan,
                 Arc::clone(&store),
@@ -473,8 +483,11 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
 
 /// Returns the table rows of all messages of a conversation, and the number of edits in force.
 #[cfg(feature = "serve")]
-pub(super) async fn listed(how: &EditHow) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
-    let mut open = Box::pin(EditedConversation::to_look(how)).await?;
+pub(super) async fn listed(
+    haft: &Haft,
+    how: &EditHow,
+) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
+    let mut open = Box::pin(EditedConversation::to_look(haft, how)).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
     let now = WallClock.now();
     Ok((
@@ -519,8 +532,8 @@ fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
     ]
 }
 
-async fn list(how: &EditHow) -> anyhow::Result<()> {
-    let mut open = Box::pin(EditedConversation::to_look(how)).await?;
+async fn list(haft: &Haft, how: &EditHow) -> anyhow::Result<()> {
+    let mut open = Box::pin(EditedConversation::to_look(haft, how)).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
     let model = open.session.model().clone();
     let now = WallClock.now();

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use haft_agent::config::Config;
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{
@@ -13,14 +12,15 @@ use haft_types::{
 use super::imported::{self, ImportedRequests};
 use super::{next, recorded};
 use crate::cli::options::Common;
-use crate::commands::{configuration, conversations};
+use crate::commands::conversations;
 use crate::exit::usage_error;
-use crate::{output, wiring};
+use crate::haft::{Haft, Settings};
+use crate::output;
 
 /// The request log of a conversation.
 pub(super) struct RequestLogReader {
     pub(super) store: Arc<dyn Store>,
-    pub(super) config: Config,
+    pub(super) settings: Settings,
     pub(super) conversation: Conversation,
     /// The number of requests.
     pub(super) requests: u64,
@@ -31,8 +31,12 @@ pub(super) struct RequestLogReader {
 impl RequestLogReader {
     /// Opens the log of the named conversation, or of the current one. Returns a usage error if it
     /// has no requests.
-    pub(super) async fn open(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
-        let log = Self::open_any(name, common).await?;
+    pub(super) async fn open(
+        haft: &Haft,
+        name: Option<&str>,
+        common: &Common,
+    ) -> anyhow::Result<Self> {
+        let log = Self::open_any(haft, name, common).await?;
         if log.requests == 0 {
             return Err(usage_error(text!(
                 "context-no-requests",
@@ -47,17 +51,21 @@ impl RequestLogReader {
 
     /// Like [`Self::open`], but accepts a conversation without requests and prints no note about
     /// imported ones.
-    pub(super) async fn open_any(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
-        let (places, loaded) = configuration(common)?;
-        let store = wiring::open_store(&places, &loaded.config)?;
-        let conversation = conversations::named_or_current(store.as_ref(), name).await?;
-        Self::of(store, loaded.config, conversation).await
+    pub(super) async fn open_any(
+        haft: &Haft,
+        name: Option<&str>,
+        common: &Common,
+    ) -> anyhow::Result<Self> {
+        let settings = haft.load(common)?;
+        let store = settings.store()?;
+        let conversation = conversations::named_or_current(haft, store.as_ref(), name).await?;
+        Self::of(store, settings, conversation).await
     }
 
     /// Opens the log of `conversation`, which may be empty.
     pub(super) async fn of(
         store: Arc<dyn Store>,
-        config: Config,
+        settings: Settings,
         conversation: Conversation,
     ) -> anyhow::Result<Self> {
         let mut requests = store
@@ -73,7 +81,7 @@ impl RequestLogReader {
         }
         Ok(Self {
             store,
-            config,
+            settings,
             conversation,
             requests,
             imported,
@@ -144,13 +152,13 @@ impl RequestLogReader {
             "haft: {}",
             text!("context-encoding-unknown", model)
         ));
-        Ok(wiring::declared(&self.config, model)?.encoding())
+        Ok(self.settings.declared(model)?.encoding())
     }
 
     /// Returns the model of a request as it was declared when the request was sent.
     pub(super) fn spec(&self, noted: Option<&str>, model: &str) -> anyhow::Result<ModelSpec> {
         if self.imported.is_some() {
-            return Ok(wiring::declared(&self.config, model)?.spec);
+            return Ok(self.settings.declared(model)?.spec);
         }
         recorded::spec(noted).map_or_else(|| Ok(self.encoding(noted, model)?.spec), Ok)
     }
@@ -184,7 +192,10 @@ impl RequestLogReader {
             if !known.contains_key(&key) {
                 let spec = match self.spec(encoding.as_deref(), &summary.model) {
                     Ok(spec) => spec,
-                    Err(_) => next::undeclared(&summary.model, summary.api)?.spec,
+                    Err(_) => {
+                        next::undeclared(self.settings.environment(), &summary.model, summary.api)?
+                            .spec
+                    }
                 };
                 known.insert(key.clone(), spec);
             }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_agent::config::Config;
-use haft_agent::{Look, Project};
+use haft_agent::{HostEnvironment, Look, Project};
 use haft_context::{Assembly, MentionTools, Policy, treat_input};
 use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
@@ -16,9 +16,10 @@ use haft_types::{
 use super::from_file::{self, ConversationFile};
 use crate::cli::options::RunArgs;
 use crate::commands::context::LookArgs;
-use crate::commands::{configuration, conversations, run};
+use crate::commands::{conversations, run};
 use crate::exit::usage_error;
-use crate::{output, wiring};
+use crate::haft::Haft;
+use crate::output;
 
 /// The placeholder for the user's next prompt.
 const UNSAID: &str = "[the user's next input]";
@@ -41,11 +42,10 @@ pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
 }
 
 /// Builds the next request of the selected conversation.
-pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
-    let (places, loaded) = configuration(&look.common)?;
-    let mut config = loaded.config;
-    let model = choose(&mut config, look)?;
-    let store = wiring::open_store(&places, &config)?;
+pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextRequest> {
+    let mut settings = haft.load(&look.common)?;
+    let model = choose(&mut settings.config, look)?;
+    let store = settings.store()?;
     let mut args = RunArgs {
         model: Some(model.clone()),
         cwd: look.cwd.clone(),
@@ -59,10 +59,10 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
         let stored = match &look.conversation {
             Some(name) => Some(conversations::find(store.as_ref(), name).await?),
             None if look.input.is_some() => {
-                conversations::current_if_any(store.as_ref(), &wiring::project(None)?.namespace())
+                conversations::current_if_any(store.as_ref(), &haft.project(None)?.namespace())
                     .await?
             }
-            None => Some(conversations::current(store.as_ref()).await?),
+            None => Some(conversations::current(haft, store.as_ref()).await?),
         };
         match stored {
             Some(conversation) => {
@@ -73,17 +73,18 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
         }
     };
     args.resume = Some(conversation.id.to_string());
-    let plan = run::lower(&args, &config, None)?;
-    messages.extend(input(look, &config, &plan.project, &messages));
-    let encoding = wiring::declared(&config, &model)?.encoding();
-    let policy = config.context.clone();
-    let mut session = wiring::agent(&places, config)
+    let project = haft.project(args.cwd.as_deref())?;
+    let plan = run::lower(&args, &settings, project, None)?;
+    messages.extend(input(look, &settings.config, &plan.project, &messages));
+    let encoding = settings.declared(&model)?.encoding();
+    let mut session = settings
+        .agent()
         .look(plan, store, (conversation, messages), Look::Only)
         .await?;
     Ok(NextRequest {
         assembly: session.preview()?,
         encoding,
-        policy,
+        policy: settings.config.context,
     })
 }
 
@@ -135,13 +136,18 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
 }
 
 /// Declares a model when only the name and the API are known.
-pub(super) fn undeclared(name: &str, api: Api) -> anyhow::Result<Declared> {
+pub(super) fn undeclared(
+    environment: &HostEnvironment,
+    name: &str,
+    api: Api,
+) -> anyhow::Result<Declared> {
     let provider = name
         .split_once('/')
         .map_or(name, |(provider, _)| provider)
         .to_owned();
     let providers = [(provider, ProviderConfig::new(api, base_url(api)))].into();
-    Ok(wiring::declared(
+    Ok(haft_agent::declared_model(
+        environment,
         &Config {
             providers,
             ..Config::default()

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "postgres")]
 use haft_agent::config::Config;
 #[cfg(feature = "lab")]
 use haft_serve::{CompareQuery, PolicyTable};
@@ -12,7 +13,7 @@ use haft_serve::{
     RequestQuery, RequestTimeline, SegmentDetails, TimelineQuery, TimelineRequest, is_recorded,
 };
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
-use haft_text::grouped;
+use haft_text::{Masker, grouped};
 use haft_types::LlmMetadata;
 
 use super::LookArgs;
@@ -22,7 +23,7 @@ use super::logged::RequestLogReader;
 use super::picture::{self, PictureFrame, RequestColumn};
 #[cfg(feature = "lab")]
 use super::replay::{self, ReplayArgs};
-use super::text::{masked, opening, whole_text};
+use super::text::{opening, whole_text};
 use super::why::{PrefixBreakReport, breaks};
 use super::{next, render};
 use crate::cli::options::Common;
@@ -30,28 +31,30 @@ use crate::commands::conversations::part_as_text;
 #[cfg(feature = "imports")]
 use crate::commands::conversations::session_roots;
 use crate::exit::in_one_line;
+use crate::haft::{Haft, Settings};
 use crate::output::localised;
 
 /// Builds the inspector of the conversations in `store`. Without `runs`, its pages only show data.
 pub(crate) fn inspector(
+    haft: &Haft,
     store: Arc<dyn Store>,
-    config: &Config,
+    settings: &Settings,
     common: &Common,
     form_token: String,
     runs: Option<PageRuns>,
 ) -> Inspector {
     Inspector {
-        actions: actions(&store, config, common),
+        actions: actions(haft, &store, settings, common),
         store,
-        mask: masked,
+        masker: haft.masker(),
         part_text: part_as_text,
         picture_style: picture::STYLE,
         #[cfg(feature = "imports")]
-        session_roots: session_roots(),
+        session_roots: session_roots(haft.environment()),
         form_token,
         runs,
         #[cfg(feature = "postgres")]
-        open_queue: open_queue(config),
+        open_queue: open_queue(&settings.config),
         #[cfg(feature = "postgres")]
         queue: tokio::sync::OnceCell::new(),
     }
@@ -67,33 +70,40 @@ fn open_queue(config: &Config) -> Option<haft_serve::OpenQueue> {
     }))
 }
 
-fn actions(store: &Arc<dyn Store>, config: &Config, common: &Common) -> InspectorActions {
+fn actions(
+    haft: &Haft,
+    store: &Arc<dyn Store>,
+    settings: &Settings,
+    common: &Common,
+) -> InspectorActions {
     let log = LogSource {
         store: Arc::clone(store),
-        config: config.clone(),
+        settings: settings.clone(),
+        masker: haft.masker(),
     };
     let timeline = {
         let log = log.clone();
         log_action(move |query| timeline(log.clone(), query))
     };
     let request = log_action(move |query| request(log.clone(), query));
+    let source = SessionSource {
+        haft: haft.clone(),
+        common: common.clone(),
+    };
     let messages = {
-        let common = common.clone();
-        session_action(move |conversation| messages(common.clone(), conversation))
+        let source = source.clone();
+        session_action(move |conversation| messages(source.clone(), conversation))
     };
     let edit = {
-        let common = common.clone();
-        session_action(move |query| edit(common.clone(), query))
+        let source = source.clone();
+        session_action(move |query| edit(source.clone(), query))
     };
     let next = {
-        let common = common.clone();
-        session_action(move |query| next_request(common.clone(), query))
+        let source = source.clone();
+        session_action(move |query| next_request(source.clone(), query))
     };
     #[cfg(feature = "lab")]
-    let compare = {
-        let common = common.clone();
-        session_action(move |query| compare(common.clone(), query))
-    };
+    let compare = session_action(move |query| compare(source.clone(), query));
     InspectorActions {
         timeline,
         request,
@@ -145,13 +155,21 @@ where
 #[derive(Clone)]
 struct LogSource {
     store: Arc<dyn Store>,
-    config: Config,
+    settings: Settings,
+    masker: Masker,
+}
+
+/// The command helper and the flags with which pages open sessions.
+#[derive(Clone)]
+struct SessionSource {
+    haft: Haft,
+    common: Common,
 }
 
 impl LogSource {
     /// Opens the log of a conversation, or returns `None` if it has no requests.
     async fn open(self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
-        let log = RequestLogReader::of(self.store, self.config, conversation).await?;
+        let log = RequestLogReader::of(self.store, self.settings, conversation).await?;
         Ok(Some(log).filter(|log| log.requests > 0))
     }
 }
@@ -180,7 +198,7 @@ async fn timeline(
     let zone = models
         .last()
         .filter(|_| own)
-        .and_then(|model| log.config.context.safe_zone_tokens(model).ok());
+        .and_then(|model| log.settings.config.context.safe_zone_tokens(model).ok());
     let frame = PictureFrame {
         links: Some(&query.links),
         zone,
@@ -227,6 +245,7 @@ fn prefix_break(broken: &PrefixBreakReport) -> PrefixBreak {
 
 async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Option<RequestDetails>> {
     let number = query.number;
+    let masker = source.masker.clone();
     let log = source.open(query.conversation).await?;
     let Some(log) = log.filter(|log| (1..=log.requests).contains(&number)) else {
         return Ok(None);
@@ -264,16 +283,20 @@ async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Optio
             reply: reply.cloned(),
             broken: broken.map(prefix_break),
         },
-        segments: segments(&now, before.as_ref()),
+        segments: segments(&now, before.as_ref(), &masker),
         difference: before
             .as_ref()
-            .map(|before| RequestDiff::of(before, &now).text(true)),
+            .map(|before| RequestDiff::new(before, &now, &masker).text(true)),
         body: body.map(|body| String::from_utf8_lossy(&body).into_owned()),
         note,
     }))
 }
 
-fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Vec<SegmentDetails> {
+fn segments(
+    now: &LoggedRequest,
+    before: Option<&LoggedRequest>,
+    masker: &Masker,
+) -> Vec<SegmentDetails> {
     let old = before.map_or(&[][..], |before| &before.segments);
     let kept = old
         .iter()
@@ -288,8 +311,8 @@ fn segments(now: &LoggedRequest, before: Option<&LoggedRequest>) -> Vec<SegmentD
             tokens: segment.tokens,
             kept: index < kept,
             boundary: segment.boundary,
-            opening: opening(message),
-            text: whole_text(message),
+            opening: opening(message, masker),
+            text: whole_text(message, masker),
         }
     });
     details.collect()
@@ -310,8 +333,12 @@ fn edit_how(common: Common, conversation: &Conversation) -> EditHow {
     }
 }
 
-async fn messages(common: Common, conversation: Conversation) -> anyhow::Result<EditableMessages> {
-    let (rows, edits) = edit::listed(&edit_how(common, &conversation)).await?;
+async fn messages(
+    source: SessionSource,
+    conversation: Conversation,
+) -> anyhow::Result<EditableMessages> {
+    let how = edit_how(source.common, &conversation);
+    let (rows, edits) = edit::listed(&source.haft, &how).await?;
     Ok(EditableMessages {
         headings: edit::list_headings().to_vec(),
         rows,
@@ -319,14 +346,15 @@ async fn messages(common: Common, conversation: Conversation) -> anyhow::Result<
     })
 }
 
-async fn edit(common: Common, query: EditQuery) -> anyhow::Result<EditQuote> {
+async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuote> {
+    let SessionSource { haft, common } = source;
     let how = edit_how(common, &query.conversation);
     let mut prepared = match query.edit {
-        PageEdit::Undo => PreparedEdit::undo(&how, 1).await?,
-        PageEdit::Drop(ids) => PreparedEdit::of(&how, EditKind::Drop, &ids).await?,
-        PageEdit::Pin(ids) => PreparedEdit::of(&how, EditKind::Pin, &ids).await?,
-        PageEdit::Mask(ids) => PreparedEdit::of(&how, EditKind::Mask, &ids).await?,
-        PageEdit::Restore(ids) => PreparedEdit::of(&how, EditKind::Restore, &ids).await?,
+        PageEdit::Undo => PreparedEdit::undo(&haft, &how, 1).await?,
+        PageEdit::Drop(ids) => PreparedEdit::of(&haft, &how, EditKind::Drop, &ids).await?,
+        PageEdit::Pin(ids) => PreparedEdit::of(&haft, &how, EditKind::Pin, &ids).await?,
+        PageEdit::Mask(ids) => PreparedEdit::of(&haft, &how, EditKind::Mask, &ids).await?,
+        PageEdit::Restore(ids) => PreparedEdit::of(&haft, &how, EditKind::Restore, &ids).await?,
         PageEdit::Summarize {
             range,
             text,
@@ -338,7 +366,7 @@ async fn edit(common: Common, query: EditQuery) -> anyhow::Result<EditQuote> {
                 no_model: !ask_model,
                 how,
             };
-            PreparedEdit::summary(&args).await?
+            PreparedEdit::summary(&haft, &args).await?
         }
     };
     if query.keep {
@@ -351,7 +379,11 @@ async fn edit(common: Common, query: EditQuery) -> anyhow::Result<EditQuote> {
     })
 }
 
-async fn next_request(common: Common, query: NextQuery) -> anyhow::Result<NextRequestDetails> {
+async fn next_request(
+    source: SessionSource,
+    query: NextQuery,
+) -> anyhow::Result<NextRequestDetails> {
+    let SessionSource { haft, common } = source;
     let look = LookArgs {
         conversation: Some(query.conversation.id.to_string()),
         input: query.input,
@@ -360,14 +392,15 @@ async fn next_request(common: Common, query: NextQuery) -> anyhow::Result<NextRe
         common,
         ..LookArgs::default()
     };
-    let next = next::next(&look).await?;
+    let next = next::next(&haft, &look).await?;
+    let masker = haft.masker();
     let request = &next.assembly.request;
     let segments = request.segments.iter().map(|one| {
         [
             localised(one.layer),
             localised(one.owner),
             grouped(one.entry.tokens),
-            opening(&one.entry.message),
+            opening(&one.entry.message, &masker),
         ]
     });
     Ok(NextRequestDetails {
@@ -377,12 +410,12 @@ async fn next_request(common: Common, query: NextQuery) -> anyhow::Result<NextRe
 }
 
 #[cfg(feature = "lab")]
-async fn compare(common: Common, query: CompareQuery) -> anyhow::Result<PolicyTable> {
+async fn compare(source: SessionSource, query: CompareQuery) -> anyhow::Result<PolicyTable> {
     let args = ReplayArgs {
         policy: query.policies,
-        ..ReplayArgs::of(query.conversation.id.to_string(), common)
+        ..ReplayArgs::of(query.conversation.id.to_string(), source.common)
     };
-    let compared = replay::compared(&args).await?;
+    let compared = replay::compared(&source.haft, &args).await?;
     Ok(PolicyTable {
         rows: replay::rows(&compared.outcomes).collect(),
         title: compared.title,

@@ -10,12 +10,13 @@ use haft_types::{Clock, MessageId};
 
 use super::logged::RequestLogReader;
 use crate::cli::options::Common;
+use crate::haft::Haft;
 
 /// Returns a sentence about the tokens that the next request of the current conversation sends
 /// again after a change of its tools; `None` if there is no conversation with requests, or none of
 /// its prefix is in the cache.
-pub(crate) async fn other_tools(common: &Common) -> Option<String> {
-    let log = RequestLogReader::open_any(None, common)
+pub(crate) async fn other_tools(haft: &Haft, common: &Common) -> Option<String> {
+    let log = RequestLogReader::open_any(haft, None, common)
         .await
         .ok()
         .filter(|log| log.imported.is_none())?;

@@ -1,27 +1,26 @@
 //! `haft context recall`: prints a message as it was stored, by the id that a summary or a notice
 //! names.
 
-use haft_text::Masker;
 use haft_types::{Message, Part, ToolStatus};
 use serde_json::json;
 
 use crate::commands::context::RecallArgs;
-use crate::commands::{configuration, conversations};
-use crate::{output, wiring};
+use crate::commands::conversations;
+use crate::haft::Haft;
+use crate::output;
 
-pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
-    let (places, loaded) = configuration(&args.output.common)?;
-    let store = wiring::open_store(&places, &loaded.config)?;
+pub(super) async fn run(haft: &Haft, args: &RecallArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.output.common)?;
+    let store = settings.store()?;
     let conversation =
-        conversations::named_or_current(store.as_ref(), args.conversation.as_deref()).await?;
+        conversations::named_or_current(haft, store.as_ref(), args.conversation.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let id = conversations::message(&messages, &args.message)?;
     let Some(message) = messages.iter().find(|message| message.message_id == id) else {
         return Ok(());
     };
     // Imported messages were stored without masking.
-    let masker = Masker::knowing(wiring::environment().secret_values());
-    let text = masker.mask(&whole(message)).into_owned();
+    let text = haft.masker().mask(&whole(message)).into_owned();
     if args.output.json {
         let calls = message.tool_calls().map(|call| &call.name);
         let results = message.tool_results().map(|result| &result.name);

@@ -7,24 +7,25 @@ use std::io::{ErrorKind, Write};
 use haft_types::Api;
 
 use super::logged::{RequestLogReader, rebuild};
-use super::text::masked;
 use super::{next, recorded};
 use crate::commands::context::{LookArgs, RenderArgs};
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
     let look = &args.look;
-    print(if look.request.is_some() {
-        sent(look).await?
+    let body = if look.request.is_some() {
+        sent(haft, look).await?
     } else {
-        next(look).await?
-    })
+        next(haft, look).await?
+    };
+    print(haft, body)
 }
 
 /// Returns the body of the selected request that was sent, or of the last one.
-pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
-    let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
+pub(super) async fn sent(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
+    let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     body(&log, look.request, look.api).await
 }
 
@@ -53,14 +54,15 @@ pub(super) async fn body(
 }
 
 /// Returns the body that would be sent next.
-pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
-    let next = next::next(look).await?;
+pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
+    let next = next::next(haft, look).await?;
     Ok(next.encoding.encode(&next.assembly.request).to_vec())
 }
 
 /// Prints a body byte for byte, except for masked secrets.
-pub(super) fn print(body: Vec<u8>) -> anyhow::Result<()> {
-    let body = match std::str::from_utf8(&body).map(masked) {
+pub(super) fn print(haft: &Haft, body: Vec<u8>) -> anyhow::Result<()> {
+    let masker = haft.masker();
+    let body = match std::str::from_utf8(&body).map(|text| masker.mask(text)) {
         Ok(Cow::Owned(text)) => {
             output::tell(&format!("haft: {}", text!("context-secrets-masked")));
             text.into_bytes()

@@ -15,6 +15,7 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use clap::Args;
+use haft_agent::HostEnvironment;
 use haft_agent::config::Config;
 use haft_context::Cause;
 use haft_lab::{
@@ -27,10 +28,10 @@ use serde_json::json;
 
 use super::next;
 use crate::cli::options::Common;
-use crate::commands::configuration;
 use crate::exit::usage_error;
+use crate::haft::{Haft, Settings};
+use crate::output;
 use crate::output::TextTable;
-use crate::{output, wiring};
 
 /// The policy name for the requests as they were really sent.
 const RECORDED: &str = "recorded";
@@ -177,8 +178,8 @@ pub(super) struct PolicyComparison {
 }
 
 /// Replays the selected conversations under every policy.
-pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
-    let (_, loaded) = configuration(&args.common)?;
+pub(super) async fn compared(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
+    let settings = haft.load(&args.common)?;
     let names: Vec<&str> = if args.policy.is_empty() {
         USUAL_POLICIES.to_vec()
     } else {
@@ -188,22 +189,22 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
     let any = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
     names
         .iter()
-        .try_for_each(|name| variant(name, &loaded.config, &any).map(drop))?;
+        .try_for_each(|name| variant(name, &settings.config, &any).map(drop))?;
     let cache = args.rule.as_deref().map(rule).transpose()?;
     let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
         (files::read(args)?, None)
     } else {
-        let (conversation, encoding) = own::read(args).await?;
+        let (conversation, encoding) = own::read(haft, args).await?;
         (vec![conversation], encoding)
     };
-    let (encoding, source) = model(args, &loaded.config, own, &conversations)?;
+    let (encoding, source) = model(args, &settings, own, &conversations)?;
     if names.contains(&RECORDED) {
         leave_out_uncounted(&mut conversations)?;
     }
     let encoding = imagined(encoding, cache, args.prices);
     let variants = names
         .iter()
-        .map(|name| variant(name, &loaded.config, &encoding.spec));
+        .map(|name| variant(name, &settings.config, &encoding.spec));
     let variants = variants.collect::<anyhow::Result<Vec<_>>>()?;
     let mut outcomes = Vec::with_capacity(variants.len());
     for (name, variant) in names.iter().zip(&variants) {
@@ -239,14 +240,14 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
     })
 }
 
-pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<()> {
     let PolicyComparison {
         title,
         conversations,
         outcomes,
         encoding,
         source,
-    } = compared(args).await?;
+    } = compared(haft, args).await?;
     if let Some(path) = &args.plot {
         let words: haft_lab::Wording<'_> = &|text| output::localised(text);
         let html = path
@@ -273,13 +274,13 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 
 /// Returns the causes of the cached prefix's breaks when the conversations of a file are replayed
 /// under the configuration, one per break. No reminders are imagined.
-pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<Vec<Cause>> {
+pub(super) fn causes_of_breaks(file: &Path, settings: &Settings) -> anyhow::Result<Vec<Cause>> {
     let none = ImaginedReminders {
         tokens: 0,
         changes: 0.0,
     };
-    let model = next::undeclared("anthropic/model", Api::Anthropic)?.spec;
-    let policy = Variant::parse("default", &config.context, &model)
+    let model = next::undeclared(settings.environment(), "anthropic/model", Api::Anthropic)?.spec;
+    let policy = Variant::parse("default", &settings.config.context, &model)
         .map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
     for one in files::recorded_in(file, none)? {
@@ -310,22 +311,25 @@ fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Opt
 /// that of the conversations, or an assumed one.
 fn model(
     args: &ReplayArgs,
-    config: &Config,
+    settings: &Settings,
     own: Option<BodyEncoding>,
     conversations: &[RecordedConversation],
 ) -> anyhow::Result<(BodyEncoding, ModelSource)> {
-    let configured = config.model.as_ref().filter(|_| own.is_none());
+    let configured = settings.config.model.as_ref().filter(|_| own.is_none());
     match (args.model.as_ref().or(configured), own) {
-        (Some(name), _) if name != haft_lab::ASSUMED => Ok((
-            wiring::declared(config, name)?.encoding(),
-            ModelSource::Named,
-        )),
+        (Some(name), _) if name != haft_lab::ASSUMED => {
+            Ok((settings.declared(name)?.encoding(), ModelSource::Named))
+        }
         (None, Some(own)) => Ok((own, ModelSource::Recorded)),
         (named, _) => {
-            if let Some(encoding) = recorded_model(conversations).filter(|_| named.is_none()) {
+            if let Some(encoding) =
+                recorded_model(settings.environment(), conversations).filter(|_| named.is_none())
+            {
                 return Ok((encoding, ModelSource::Recorded));
             }
-            let mut encoding = next::undeclared("anthropic/model", Api::Anthropic)?.encoding();
+            let assumed =
+                next::undeclared(settings.environment(), "anthropic/model", Api::Anthropic)?;
+            let mut encoding = assumed.encoding();
             encoding.spec = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
             Ok((encoding, ModelSource::Assumed))
         }
@@ -333,13 +337,16 @@ fn model(
 }
 
 /// Returns the model of all replies, if there is only one and the catalogue lists it.
-fn recorded_model(conversations: &[RecordedConversation]) -> Option<BodyEncoding> {
+fn recorded_model(
+    environment: &HostEnvironment,
+    conversations: &[RecordedConversation],
+) -> Option<BodyEncoding> {
     let names: BTreeSet<&String> = conversations.iter().flat_map(|one| &one.models).collect();
     let name = names.first().filter(|_| names.len() == 1)?;
     BuiltIn::get()
         .provenance(name)
         .filter(|_| name.contains('/'))?;
-    wiring::declared(&Config::default(), name)
+    haft_agent::declared_model(environment, &Config::default(), name)
         .ok()
         .map(|declared| declared.encoding())
 }

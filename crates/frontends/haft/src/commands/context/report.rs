@@ -16,6 +16,7 @@ use crate::commands::config::effective::reduction_reason;
 use crate::commands::context::ReportArgs;
 use crate::commands::models::{profile_reason, profile_text};
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
 /// A request with its token budget and the metadata of its reply.
@@ -29,10 +30,10 @@ struct BudgetReport {
     reply: Option<LlmMetadata>,
 }
 
-pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
     let look = &args.look;
     if next::is_meant(look, args.next)? {
-        let next = next::next(look).await?;
+        let next = next::next(haft, look).await?;
         let model = next.encoding.spec;
         let budget = next.assembly.account.budget;
         let policy = next.policy;
@@ -50,18 +51,23 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
             args,
         );
     }
-    let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
+    let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
     let model = match log.spec(logged.encoding.as_deref(), &logged.summary.model) {
         Ok(model) => model,
         Err(_) if log.imported.is_some() => {
-            next::undeclared(&logged.summary.model, logged.summary.api)?.spec
+            next::undeclared(
+                haft.environment(),
+                &logged.summary.model,
+                logged.summary.api,
+            )?
+            .spec
         }
         Err(error) => return Err(error),
     };
     let request: Request = rebuild(&logged, model.tool_protocol);
-    let reserve = model.output_reserve(log.config.context.output_reserve);
+    let reserve = model.output_reserve(log.settings.config.context.output_reserve);
     let budget = Budget::of(&request, &model, u64::from(reserve));
     let outlines = log.outlines().await?;
     let messages = log.messages().await?;
@@ -109,7 +115,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
             )
         ));
     }
-    let policy = log.config.context.clone();
+    let policy = log.settings.config.context.clone();
     print(
         &BudgetReport {
             title,

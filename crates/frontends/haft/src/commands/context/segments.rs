@@ -1,6 +1,7 @@
 //! Views of requests as lists of segments, for requests that were sent and for the next one.
 
 use haft_store::LoggedRequest;
+use haft_text::Masker;
 use haft_types::{Api, Layer, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ impl<'a> RequestView<'a> {
 }
 
 impl SegmentView<'_> {
-    pub(super) fn json(&self, extent: TextExtent) -> Value {
+    pub(super) fn json(&self, extent: TextExtent, masker: &Masker) -> Value {
         let mut value = json!({
             "layer": self.layer,
             "owner": self.owner,
@@ -101,10 +102,10 @@ impl SegmentView<'_> {
             "role": self.message.role,
             "tokens": self.tokens,
             "boundary": self.boundary,
-            "first_words": opening(self.message),
+            "first_words": opening(self.message, masker),
         });
         if extent == TextExtent::All {
-            value["text"] = whole_text(self.message).into();
+            value["text"] = whole_text(self.message, masker).into();
         }
         value
     }

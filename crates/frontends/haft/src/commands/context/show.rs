@@ -2,48 +2,52 @@
 
 use std::fmt::Write as _;
 
-use haft_text::grouped;
+use haft_text::{Masker, grouped};
 use serde_json::json;
 
 use super::logged::RequestLogReader;
 use super::segments::{RequestView, TextExtent};
 use super::text::{Countable, count, opening, whole_text};
 use super::{next, render};
-use crate::commands::configuration;
 use crate::commands::context::ShowArgs;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, args: &ShowArgs) -> anyhow::Result<()> {
     let look = &args.look;
     let next_is_meant = next::is_meant(look, args.next)?;
     if args.raw {
-        return render::print(if next_is_meant {
-            render::next(look).await?
+        let body = if next_is_meant {
+            render::next(haft, look).await?
         } else {
-            render::sent(look).await?
-        });
+            render::sent(haft, look).await?
+        };
+        return render::print(haft, body);
     }
     if next_is_meant {
-        let next = next::next(look).await?;
+        let next = next::next(haft, look).await?;
         let spec = &next.encoding.spec;
         return print(
+            haft,
             &RequestView::next(&next.assembly.request, spec.full_name(), spec.api),
             None,
             args,
         );
     }
-    let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
+    let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
-    print(&RequestView::logged(&logged), Some(&log), args)
+    print(haft, &RequestView::logged(&logged), Some(&log), args)
 }
 
 fn print(
+    haft: &Haft,
     shown: &RequestView<'_>,
     log: Option<&RequestLogReader>,
     args: &ShowArgs,
 ) -> anyhow::Result<()> {
-    let (_, loaded) = configuration(&args.look.common)?;
-    let replaced = &loaded.config.prompt.sections;
+    let settings = haft.load(&args.look.common)?;
+    let replaced = &settings.config.prompt.sections;
+    let masker = haft.masker();
     if args.json {
         let extent = if args.full {
             TextExtent::All
@@ -58,7 +62,7 @@ fn print(
             "tokens": shown.tokens,
             "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
             "tool_tokens": shown.tool_tokens(),
-            "segments": shown.segments.iter().map(|segment| segment.json(extent)).collect::<Vec<_>>(),
+            "segments": shown.segments.iter().map(|segment| segment.json(extent, &masker)).collect::<Vec<_>>(),
         });
         if !replaced.is_empty() {
             json["replaced_sections"] = json!(replaced);
@@ -93,9 +97,9 @@ fn print(
         let _ = writeln!(text, "{line}");
     }
     if args.full {
-        whole(shown, &mut text);
+        whole(shown, &masker, &mut text);
     } else {
-        text.push_str(&table(shown));
+        text.push_str(&table(shown, &masker));
     }
     output::print(&text)
 }
@@ -103,7 +107,7 @@ fn print(
 /// Marks the segments up to which the provider's cache can find the prefix again.
 const BOUNDARY: &str = "|";
 
-fn table(shown: &RequestView<'_>) -> String {
+fn table(shown: &RequestView<'_>, masker: &Masker) -> String {
     let mut table = TextTable::new(&[
         "#",
         text!("table-layer"),
@@ -127,13 +131,13 @@ fn table(shown: &RequestView<'_>) -> String {
             } else {
                 String::new()
             },
-            opening(segment.message),
+            opening(segment.message, masker),
         ]);
     }
     table.to_string()
 }
 
-fn whole(shown: &RequestView<'_>, text: &mut String) {
+fn whole(shown: &RequestView<'_>, masker: &Masker, text: &mut String) {
     for (index, segment) in shown.segments.iter().enumerate() {
         let boundary = if segment.boundary {
             text!("context-cache-boundary")
@@ -151,6 +155,6 @@ fn whole(shown: &RequestView<'_>, text: &mut String) {
             output::localised(segment.message.role),
             text!("edits-tokens", tokens = grouped(segment.tokens)),
         );
-        text.push_str(&whole_text(segment.message));
+        text.push_str(&whole_text(segment.message, masker));
     }
 }

@@ -11,8 +11,8 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_agent::config::{Config, in_file};
-use haft_agent::{Look, Places, Project};
+use haft_agent::config::in_file;
+use haft_agent::{Look, Project};
 use haft_context::{Assembly, Cause};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_text::grouped;
@@ -25,9 +25,10 @@ use serde_json::json;
 
 use super::next;
 use crate::cli::options::{JsonArgs, RunArgs};
-use crate::commands::{configuration, run};
+use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
-use crate::{output, wiring};
+use crate::haft::{Haft, Settings};
+use crate::output;
 
 /// The project's folder of check files.
 const FOLDER: &str = ".haft/context-tests";
@@ -85,12 +86,11 @@ struct CheckOutcome {
     found: String,
 }
 
-pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
-    let (places, loaded) = configuration(&args.common)?;
+pub(super) async fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
     let bench = ContextTestBench {
-        places,
-        config: loaded.config,
-        project: wiring::project(None)?,
+        settings,
+        project: haft.project(None)?,
     };
     let mut outcomes = Vec::new();
     for (path, file) in read_all(&bench.project.root)? {
@@ -185,8 +185,7 @@ fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
 
 /// The project and the settings that checks use.
 struct ContextTestBench {
-    places: Places,
-    config: Config,
+    settings: Settings,
     project: Project,
 }
 
@@ -292,8 +291,8 @@ impl ContextTestBench {
 
     /// Builds the first request of a conversation that begins with the prompt `words`.
     async fn next_request(&self, protocol: ToolProtocol, words: &str) -> anyhow::Result<Assembly> {
-        let mut config = self.config.clone();
-        config.providers.insert(
+        let mut settings = self.settings.clone();
+        settings.config.providers.insert(
             PROVIDER.to_owned(),
             ProviderConfig::new(Api::OpenaiChat, "http://localhost/v1"),
         );
@@ -302,14 +301,14 @@ impl ContextTestBench {
             tool_protocol: Some(protocol),
             ..ModelConfig::default()
         };
-        config.models.insert(MODEL.to_owned(), model);
+        settings.config.models.insert(MODEL.to_owned(), model);
         let args = RunArgs {
             model: Some(MODEL.to_owned()),
             resume: Some(PROVIDER.to_owned()),
             ..RunArgs::default()
         };
-        let plan = run::lower(&args, &config, None)?;
-        let store = wiring::open_store(&self.places, &config)?;
+        let plan = run::lower(&args, &settings, self.project.clone(), None)?;
+        let store = settings.store()?;
         let id = MessageId::derived(ContentHash::of(words.as_bytes()));
         let message =
             Message::text(id, Role::User, words, Timestamp::UNIX_EPOCH).from(Origin::User);
@@ -317,7 +316,8 @@ impl ContextTestBench {
             next::imagined(ConversationId::new(PROVIDER), 1),
             vec![message],
         );
-        let mut session = wiring::agent(&self.places, config)
+        let mut session = settings
+            .agent()
             .look(plan, store, history, Look::AsTrusted)
             .await?;
         Ok(session.preview()?)
@@ -327,7 +327,7 @@ impl ContextTestBench {
     fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
         let shown = check.conversation.display();
         let file = self.project.root.join(&check.conversation);
-        let causes = super::replay::causes_of_breaks(&file, &self.config)?;
+        let causes = super::replay::causes_of_breaks(&file, &self.settings)?;
         let most = check.breaks.or(if check.causes.is_some() {
             None
         } else {

@@ -1,22 +1,14 @@
 //! Formats messages and numbers for people. Secrets in texts are masked.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use haft_text::{Masker, grouped, money};
 use haft_types::Message;
 
 use crate::commands::conversations::part_as_text;
 
-/// Masks secrets: keys of known shapes, and the secret values of the environment.
-pub(super) fn masked(text: &str) -> Cow<'_, str> {
-    static MASKER: LazyLock<Masker> =
-        LazyLock::new(|| Masker::knowing(crate::wiring::environment().secret_values()));
-    MASKER.mask(text)
-}
-
 /// Returns the beginning of a message on one line, up to 200 characters. Tables shorten it further.
-pub(super) fn opening(message: &Message) -> String {
+pub(super) fn opening(message: &Message, masker: &Masker) -> String {
     const ENOUGH: usize = 200;
     let text = message
         .content
@@ -24,13 +16,13 @@ pub(super) fn opening(message: &Message) -> String {
         .map(part_as_text)
         .find(|text| !text.trim().is_empty())
         .unwrap_or_default();
-    let text = masked(&text);
+    let text = masker.mask(&text);
     let words: Vec<_> = text.split_whitespace().take(ENOUGH / 2).collect();
     words.join(" ").chars().take(ENOUGH).collect()
 }
 
 /// Returns the full text of a message.
-pub(super) fn whole_text(message: &Message) -> String {
+pub(super) fn whole_text(message: &Message, masker: &Masker) -> String {
     let mut text = String::new();
     for part in &message.content {
         text.push_str(&part_as_text(part));
@@ -38,7 +30,7 @@ pub(super) fn whole_text(message: &Message) -> String {
             text.push('\n');
         }
     }
-    match masked(&text) {
+    match masker.mask(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(masked) => masked,
     }
@@ -90,7 +82,7 @@ mod tests {
             text,
             Timestamp::UNIX_EPOCH,
         );
-        let words = opening(&message);
+        let words = opening(&message, &Masker::default());
         assert!(words.starts_with("fix the bug 漢 more words"), "{words}");
         assert_eq!(words.chars().count(), 200);
     }

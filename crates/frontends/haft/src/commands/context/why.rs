@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::logged::RequestLogReader;
 use super::text::{Countable, count};
 use crate::commands::context::WhyArgs;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// A break of the cached prefix.
@@ -39,8 +40,9 @@ impl PrefixBreakReport {
     }
 }
 
-pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
-    let log = RequestLogReader::open(args.conversation.as_deref(), &args.output.common).await?;
+pub(super) async fn run(haft: &Haft, args: &WhyArgs) -> anyhow::Result<()> {
+    let log =
+        RequestLogReader::open(haft, args.conversation.as_deref(), &args.output.common).await?;
     if let Some(number) = args.request.filter(|number| *number > log.requests) {
         return Err(log.beyond(number));
     }

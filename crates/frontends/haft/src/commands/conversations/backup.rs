@@ -9,33 +9,33 @@ use haft_store::Backups;
 use crate::cli::options::{Common, JsonArgs};
 use crate::commands::conversations::{BackupArgs, BackupCommand};
 use crate::exit::usage_error;
+use crate::haft::{Haft, Settings};
 use crate::output::{self, TextTable};
 
-pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
+pub(super) fn run(haft: &Haft, args: &BackupArgs) -> anyhow::Result<()> {
     match &args.command {
-        None => create(&args.output),
-        Some(BackupCommand::List(output)) => list(output),
-        Some(BackupCommand::Restore { name, common }) => restore(name, common),
+        None => create(haft, &args.output),
+        Some(BackupCommand::List(output)) => list(haft, output),
+        Some(BackupCommand::Restore { name, common }) => restore(haft, name, common),
     }
 }
 
-fn backups(common: &Common) -> anyhow::Result<Backups> {
-    let (places, loaded) = super::super::configuration(common)?;
-    if loaded.config.store.url.is_some() {
+fn backups(settings: &Settings) -> anyhow::Result<Backups> {
+    if settings.config.store.url.is_some() {
         return Err(usage_error(text!("conversations-on-server")));
     }
     Ok(Backups::new(
-        &places.database(),
-        &places.backups(),
-        &loaded.config.store,
+        &settings.places.database(),
+        &settings.places.backups(),
+        &settings.config.store,
         Arc::new(WallClock),
     ))
 }
 
-fn create(args: &JsonArgs) -> anyhow::Result<()> {
-    let backups = backups(&args.common)?;
-    let (places, _) = super::super::configuration(&args.common)?;
-    if !places.database().exists() {
+fn create(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let backups = backups(&settings)?;
+    if !settings.places.database().exists() {
         return Err(usage_error(text!("conversations-nothing-to-back-up")));
     }
     let backup = backups.create()?;
@@ -49,8 +49,8 @@ fn create(args: &JsonArgs) -> anyhow::Result<()> {
     ))
 }
 
-fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let backups = backups(&args.common)?.list()?;
+fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let backups = backups(&haft.load(&args.common)?)?.list()?;
     if args.json {
         return output::print_json(&serde_json::to_value(backups)?);
     }
@@ -69,8 +69,8 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-fn restore(name: &str, common: &Common) -> anyhow::Result<()> {
-    let backups = backups(common)?;
+fn restore(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
+    let backups = backups(&haft.load(common)?)?;
     let all = backups.list()?;
     let path = match name {
         "newest" => all.last().map(|backup| backup.path.clone()),

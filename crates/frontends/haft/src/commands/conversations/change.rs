@@ -11,16 +11,17 @@ use crate::commands::conversations::{
     DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs,
 };
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
-    let store = open(&args.output.common)?;
+pub(super) async fn new(haft: &Haft, args: NewArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.output.common)?;
     let new = NewConversation {
         name: args.name,
         description: args.description,
         metadata: metadata(&args.metadata)?,
         make_current: true,
-        ..NewConversation::new(given_or_fresh(args.id), namespace(&args.place)?)
+        ..NewConversation::new(given_or_fresh(args.id), namespace(haft, &args.place)?)
     };
     print_made("created", store.create(new).await?, args.output.json)
 }
@@ -60,17 +61,17 @@ fn tell(done: &str, conversation: &Conversation) -> anyhow::Result<()> {
     ))
 }
 
-pub(super) async fn use_it(args: &UseArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+pub(super) async fn use_it(haft: &Haft, args: &UseArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
     let conversation = find(store.as_ref(), &args.id).await?;
     store
-        .set_current(&namespace(&args.place)?, &conversation.id)
+        .set_current(&namespace(haft, &args.place)?, &conversation.id)
         .await?;
     tell("using", &conversation)
 }
 
-pub(super) async fn rename(args: &RenameArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+pub(super) async fn rename(haft: &Haft, args: &RenameArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
     let conversation = find(store.as_ref(), &args.id).await?;
     store.rename(&conversation.id, &args.name).await?;
     tell(
@@ -82,8 +83,8 @@ pub(super) async fn rename(args: &RenameArgs) -> anyhow::Result<()> {
     )
 }
 
-pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+pub(super) async fn delete(haft: &Haft, args: &DeleteArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
     for conversation in all(store.as_ref(), &args.ids, ConversationScope::Everywhere).await? {
         store.delete(&conversation.id).await?;
         tell("deleted", &conversation)?;
@@ -91,8 +92,8 @@ pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+pub(super) async fn restore(haft: &Haft, args: &RestoreArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
     for conversation in all(store.as_ref(), &args.ids, ConversationScope::Trash).await? {
         tell("restored", &store.restore(&conversation.id).await?)?;
     }
@@ -116,9 +117,9 @@ async fn all(
     Ok(found)
 }
 
-pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<()> {
-    let store = open(&args.output.common)?;
-    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
+pub(super) async fn fork(haft: &Haft, args: ForkArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.output.common)?;
+    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let at = match &args.at {
         Some(text) => Some(message(&store.messages(&conversation.id).await?, text)?),
         None => None,

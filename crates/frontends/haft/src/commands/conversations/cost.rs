@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{named_or_current, open};
 use crate::commands::conversations::ShowConversationArgs;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// A request, described by the metadata of its reply.
@@ -41,9 +42,9 @@ struct CostTotal {
     unpriced: usize,
 }
 
-pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
-    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
+pub(super) async fn show(haft: &Haft, args: ShowConversationArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
+    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let asked: Vec<_> = messages
         .iter()

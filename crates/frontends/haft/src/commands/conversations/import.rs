@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use haft_agent::HostEnvironment;
 use haft_imports::{
     ImportedConversation, SessionRoots, SourceText, is_database, read_conversations, session_files,
     stored_text,
@@ -16,8 +17,8 @@ use super::transfer::{CURRENT, NAMESPACES};
 use super::{namespace, open};
 use crate::commands::conversations::ImportArgs;
 use crate::exit::{ProcessExit, in_one_line, usage_error};
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 /// The size limit of an imported file. Files are read into memory as a whole.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -54,16 +55,16 @@ struct ImportReport {
     failed: Vec<String>,
 }
 
-pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
-    let store = open(&args.output.common)?;
-    let namespace = namespace(&args.place)?;
+pub(super) async fn run(haft: &Haft, args: &ImportArgs) -> anyhow::Result<ProcessExit> {
+    let store = open(haft, &args.output.common)?;
+    let namespace = namespace(haft, &args.place)?;
     let mut report = ImportReport::default();
     for path in &args.paths {
         let namespaces = ImportNamespaces {
             default: &namespace,
             known: namespaces(path, args)?,
         };
-        for file in files(path)? {
+        for file in files(haft.environment(), path)? {
             import_file(store.as_ref(), args, &file, &namespaces, &mut report).await;
         }
         let current = path.join(CURRENT);
@@ -87,18 +88,18 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Returns the folders below which other agents keep their sessions.
-pub(crate) fn session_roots() -> SessionRoots {
+pub(crate) fn session_roots(environment: &HostEnvironment) -> SessionRoots {
     SessionRoots {
-        home: wiring::environment().absolute_home(),
+        home: environment.absolute_home(),
         project: std::env::current_dir().ok(),
     }
 }
 
 /// Lists the files to import from a path: the path itself, the JSON files of a folder, or the
 /// session files of the agent it names.
-fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn files(environment: &HostEnvironment, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
-        && let Some(files) = session_files(&session_roots(), path)
+        && let Some(files) = session_files(&session_roots(environment), path)
     {
         let none = || {
             usage_error(text!(

@@ -5,11 +5,12 @@ use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 use super::{current_of, namespace, open};
 use crate::cli::options::JsonArgs;
 use crate::commands::conversations::{CurrentArgs, ListConversationsArgs};
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
-    let store = open(&args.output.common)?;
-    let namespace = namespace(&args.place)?;
+pub(super) async fn list(haft: &Haft, args: &ListConversationsArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.output.common)?;
+    let namespace = namespace(haft, &args.place)?;
     let (scope, none) = match (args.trash, args.all) {
         (true, _) => (
             ConversationScope::Trash,
@@ -78,9 +79,9 @@ pub(super) fn listed(conversation: Conversation) -> ConversationRow {
     }
 }
 
-pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
-    let store = open(&args.output.common)?;
-    let current = listed(current_of(store.as_ref(), &namespace(&args.place)?).await?);
+pub(super) async fn current(haft: &Haft, args: &CurrentArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.output.common)?;
+    let current = listed(current_of(store.as_ref(), &namespace(haft, &args.place)?).await?);
     if args.output.json {
         return output::print_json(&serde_json::to_value(current)?);
     }
@@ -91,8 +92,8 @@ pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
     ))
 }
 
-pub(super) async fn namespaces(args: &JsonArgs) -> anyhow::Result<()> {
-    let namespaces = open(&args.common)?.namespaces().await?;
+pub(super) async fn namespaces(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let namespaces = open(haft, &args.common)?.namespaces().await?;
     if args.json {
         return output::print_json(&serde_json::to_value(namespaces)?);
     }

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::{PurgeArgs, find};
 use crate::cli::options::at_a_terminal;
 use crate::exit::usage_error;
-use crate::{output, wiring};
+use crate::haft::Haft;
+use crate::output;
 
 /// Data of the purged conversations, for finding their traces in other files.
 #[derive(Default)]
@@ -32,19 +33,19 @@ struct PurgeTraces {
     lives: Vec<(Timestamp, Timestamp)>,
 }
 
-pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
-    let (places, loaded) = crate::commands::configuration(&args.output.common)?;
-    if loaded.config.store.url.is_some() {
+pub(super) async fn run(haft: &Haft, args: &PurgeArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.output.common)?;
+    if settings.config.store.url.is_some() {
         return Err(usage_error(text!("conversations-purge-server")));
     }
     let patient = Patient {
-        database: places.database(),
-        backups: places.backups(),
-        versions: places.versions(),
-        config: loaded.config.store.clone(),
+        database: settings.places.database(),
+        backups: settings.places.backups(),
+        versions: settings.places.versions(),
+        config: settings.config.store.clone(),
         clock: std::sync::Arc::new(WallClock),
     };
-    let store = wiring::open_store(&places, &loaded.config)?;
+    let store = settings.store()?;
     let mut named = Vec::new();
     for text in &args.ids {
         named.push(find_anywhere(store.as_ref(), text).await?);
@@ -65,7 +66,7 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     // Closes the store with its backup thread, so that no backup is made during the purge.
     drop(store);
     let backups = haft_rescue::purge(&patient, &traces.ids)?;
-    remove_beside(&places, &traces)?;
+    remove_beside(&settings.places, &traces)?;
     if args.output.json {
         return output::print_json(&json!({ "purged": traces.ids, "backups": backups }));
     }

@@ -9,9 +9,10 @@ use serde_json::json;
 use super::change::{message, metadata};
 use super::{ReviseArgs, named_or_current, open};
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, args: ReviseArgs) -> anyhow::Result<()> {
     let pairs = metadata(&args.metadata)?;
     let text = match args.text {
         Some(text) if text == "-" => {
@@ -24,8 +25,8 @@ pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
     if text.is_none() && pairs.is_empty() {
         return Err(usage_error(text!("conversations-revise-nothing")));
     }
-    let store = open(&args.output.common)?;
-    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
+    let store = open(haft, &args.output.common)?;
+    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let id = message(&messages, &args.message)?;
     let stored = messages.iter().find(|one| one.message_id == id);

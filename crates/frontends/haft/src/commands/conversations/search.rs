@@ -7,11 +7,12 @@ use haft_store::{ConversationScope, SearchHit, SearchQuery, Snippet};
 
 use super::{namespace, open};
 use crate::commands::conversations::SearchArgs;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
-    let store = open(&args.output.common)?;
-    let namespace = namespace(&args.place)?;
+pub(super) async fn run(haft: &Haft, args: &SearchArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.output.common)?;
+    let namespace = namespace(haft, &args.place)?;
     let scope = match (args.trash, args.all) {
         (true, _) => ConversationScope::Trash,
         (false, true) => ConversationScope::Everywhere,

@@ -7,11 +7,12 @@ use haft_types::{Part, ToolStatus};
 
 use super::{named_or_current, open, transfer};
 use crate::commands::conversations::ShowConversationArgs;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
-    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
+pub(super) async fn show(haft: &Haft, args: ShowConversationArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
+    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     if args.json {
         return transfer::print_document(store.as_ref(), &conversation).await;
     }

@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::open;
 use crate::cli::options::JsonArgs;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+pub(super) async fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
     let totals = store.totals().await?;
     if args.json {
         let mut all = serde_json::to_value(totals)?;

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::{find, open};
 use crate::commands::conversations::ExportArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
 /// The file that maps each namespace to its current conversation.
@@ -25,8 +26,8 @@ pub(super) const CURRENT: &str = "current_conversations.json";
 /// The file that maps each conversation to its namespace.
 pub(super) const NAMESPACES: &str = "namespaces.json";
 
-pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
-    let store = open(&args.common)?;
+pub(super) async fn export(haft: &Haft, args: &ExportArgs) -> anyhow::Result<()> {
+    let store = open(haft, &args.common)?;
     match (&args.id, &args.all) {
         (_, Some(folder)) => export_all(store.as_ref(), folder).await,
         (Some(id), None) => {

@@ -13,10 +13,13 @@ use serde_json::{Value, json};
 
 use super::super::conversations::transfer::ExportFolder;
 use crate::exit::{ProcessExit, usage_error};
-use crate::{output, wiring};
+use crate::output;
 
-pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<ProcessExit> {
-    let places = wiring::places()?;
+pub(super) fn run(
+    places: &Places,
+    folder: Option<&Path>,
+    as_json: bool,
+) -> anyhow::Result<ProcessExit> {
     let database = places.database();
     if !database.exists() {
         return Err(usage_error(text!(
@@ -24,7 +27,7 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Proces
             database = database.display()
         )));
     }
-    let folder = folder.map_or_else(|| beside(&places), Path::to_owned);
+    let folder = folder.map_or_else(|| beside(places), Path::to_owned);
     let mut all = salvage_into(&database, &folder)?;
     let mut copies = Vec::new();
     for copy in damaged_copies(&database) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use haft_agent::config::{Config, UnknownVariable};
-use haft_agent::{Places, set_up_sandbox};
+use haft_agent::{HostEnvironment, Places, set_up_sandbox};
 use haft_model::{Client, RetryConfig};
 use haft_rescue::{Check, CheckHealth};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, SandboxMode};
@@ -13,7 +13,8 @@ use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::in_one_line;
-use crate::{output, wiring};
+use crate::haft::Settings;
+use crate::output;
 
 /// How long a server has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -80,9 +81,9 @@ pub(super) fn spill(folder: &Path) -> Check {
 }
 
 /// Whether the server that keeps the conversations can be used. What it holds is its own to check.
-pub(super) async fn server(places: &Places, config: &Config) -> Check {
+pub(super) async fn server(settings: &Settings) -> Check {
     const NAME: &str = "server";
-    let totals = async { anyhow::Ok(wiring::open_store(places, config)?.totals().await?) };
+    let totals = async { anyhow::Ok(settings.store()?.totals().await?) };
     match totals.await {
         Ok(totals) => {
             let message = text!("doctor-store", messages = totals.messages);
@@ -93,10 +94,10 @@ pub(super) async fn server(places: &Places, config: &Config) -> Check {
 }
 
 /// Whether commands run under their supervisor.
-pub(super) async fn commands() -> Check {
+pub(super) async fn commands(environment: &HostEnvironment) -> Check {
     const NAME: &str = "commands";
     let run = async {
-        let supervisor = wiring::environment().supervisor();
+        let supervisor = environment.supervisor();
         let command = CommandSpec::shell("exit 7", std::env::temp_dir()).timeout(PATIENCE);
         anyhow::Ok(
             supervisor
@@ -147,12 +148,12 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
 
 /// Whether the server of the main model answers. It says nothing about the store, so it is never
 /// damage.
-pub(super) async fn provider(config: &Config) -> Check {
+pub(super) async fn provider(settings: &Settings) -> Check {
     const NAME: &str = "model";
-    let Some(name) = haft_agent::configured_model(config) else {
+    let Some(name) = haft_agent::configured_model(&settings.config) else {
         return Check::new(NAME, CheckHealth::Skipped, text!("doctor-model-none"));
     };
-    match ask(config, &name).await {
+    match ask(settings, &name).await {
         Ok(models) => Check::new(NAME, CheckHealth::Ok, text!("doctor-model", name, models)),
         Err(error) => {
             let message = text!("doctor-model-failed", name, error = in_one_line(&error));
@@ -161,12 +162,12 @@ pub(super) async fn provider(config: &Config) -> Check {
     }
 }
 
-async fn ask(config: &Config, name: &str) -> anyhow::Result<usize> {
-    let declared = wiring::declared(config, name)?;
-    let key = wiring::key_of(&declared)?;
+async fn ask(settings: &Settings, name: &str) -> anyhow::Result<usize> {
+    let declared = settings.declared(name)?;
+    let key = settings.key_of(&declared)?;
     let retry = RetryConfig {
         attempts: 0,
-        ..config.retry.clone()
+        ..settings.config.retry.clone()
     };
     let client = Client::new(declared, key, retry)?;
     let cancel = CancellationToken::new();

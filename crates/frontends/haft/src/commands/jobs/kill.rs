@@ -6,14 +6,15 @@ use rustix::process::{Pid, Signal};
 
 use super::jobs;
 use crate::commands::jobs::KillArgs;
+use crate::haft::Haft;
 use crate::jobs::BackgroundJob;
 use crate::output;
 
 /// How long a run has to end by itself: to stop its commands and to store what it knows.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
-    let jobs = jobs(&args.common)?;
+pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
+    let jobs = jobs(haft, &args.common)?;
     // Every one is found before one is ended.
     let found = args
         .ids

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::{death, jobs};
 use crate::cli::options::JsonArgs;
 use crate::commands::jobs::ShowJobArgs;
+use crate::haft::Haft;
 use crate::jobs::{BackgroundJob, JobState};
 use crate::output::{self, TextTable};
 
-pub(super) fn list(args: &JsonArgs) -> anyhow::Result<()> {
-    let all = jobs(&args.common)?.all()?;
+pub(super) fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let all = jobs(haft, &args.common)?.all()?;
     if args.json {
         return output::print_json(&all.iter().map(|job| as_json(job, &job.state())).collect());
     }
@@ -50,8 +51,8 @@ pub(super) fn list(args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
-    let job = jobs(&args.output.common)?.find(&args.id)?;
+pub(super) fn show(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
+    let job = jobs(haft, &args.output.common)?.find(&args.id)?;
     let state = job.state();
     if args.output.json {
         return output::print_json(&as_json(&job, &state));

@@ -13,13 +13,14 @@ use crate::commands::config::file as config_file;
 use crate::commands::context;
 use crate::commands::mcp::{McpAddArgs, McpTransport};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 const SECTION: &str = "mcp_servers";
 
-pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
-    let file = wiring::places()?.config_file();
-    tell_price(&args.common)?;
+pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
+    let file = haft.places()?.config_file();
+    tell_price(haft, &args.common)?;
     config::edit(&file, |before| with_server(&file, before, args))?;
     output::say(&text!(
         "mcp-declared",
@@ -28,7 +29,7 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     ))?;
     if !args.no_test {
         // It stays declared whatever comes of it.
-        let (mcp, _) = super::servers(&args.common, None)?;
+        let (mcp, _) = super::servers(haft, &args.common, None)?;
         let server = super::named(&mcp, &args.name)?;
         let answer = wiring::runtime()?.block_on(async {
             let answer = mcp
@@ -46,16 +47,16 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-pub(super) fn remove(name: &str) -> anyhow::Result<ProcessExit> {
-    let file = wiring::places()?.config_file();
+pub(super) fn remove(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
+    let file = haft.places()?.config_file();
     config::edit(&file, |before| without_server(&file, before, name))?;
     output::say(&text!("mcp-removed", name, file = file.display()))?;
     Ok(ProcessExit::Completed)
 }
 
 /// Says first what other tools cost the conversation that is going on.
-fn tell_price(common: &Common) -> anyhow::Result<()> {
-    if let Some(message) = wiring::runtime()?.block_on(context::other_tools(common)) {
+fn tell_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
+    if let Some(message) = wiring::runtime()?.block_on(context::other_tools(haft, common)) {
         output::tell(&format!("haft: {message}"));
     }
     Ok(())

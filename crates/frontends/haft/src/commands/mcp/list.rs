@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::commands::mcp::McpListArgs;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// It is declared and not used.
@@ -12,8 +13,8 @@ const OFF: &str = "switched off";
 /// It cannot be used as it is declared.
 const BROKEN: &str = "cannot be used";
 
-pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
-    let (mcp, disabled) = super::servers(&args.common, args.cwd.as_deref())?;
+pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit> {
+    let (mcp, disabled) = super::servers(haft, &args.common, args.cwd.as_deref())?;
     if args.json {
         let mut all: Vec<Value> = mcp
             .servers

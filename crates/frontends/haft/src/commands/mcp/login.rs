@@ -7,13 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::mcp::McpNameArgs;
 use crate::exit::{ProcessExit, usage_error};
-use crate::{output, wiring};
+use crate::haft::Haft;
+use crate::output;
 
 /// How long a person may take on the page.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
-    let (mcp, _) = super::servers(&args.common, None)?;
+pub(super) async fn run(haft: &Haft, args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
+    let (mcp, _) = super::servers(haft, &args.common, None)?;
     let server = super::named(&mcp, &args.name)?;
     let failed =
         |reason: String| usage_error(text!("mcp-login-failed", server = server.name, reason));
@@ -29,7 +30,7 @@ pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
             return Ok(ProcessExit::Completed);
         }
     };
-    let tokens = wiring::places()?.mcp_tokens();
+    let tokens = haft.places()?.mcp_tokens();
     let login = haft_mcp::login(server, tokens, challenge.as_deref())
         .await
         .map_err(failed)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use haft_acp::{HttpAccess, TaskServer};
+use haft_agent::HostEnvironment;
 use haft_types::PermissionMode;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -14,6 +15,7 @@ use crate::cli::options::Common;
 use crate::commands::acp::{DrivenHost, tell_who_types};
 use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 /// Who may use a server over HTTP.
@@ -42,12 +44,12 @@ pub(crate) struct McpServeArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
+pub(super) fn run(haft: &Haft, args: McpServeArgs) -> anyhow::Result<ProcessExit> {
     if args.permission_mode == Some(PermissionMode::Yolo) {
         return Err(usage_error(text!("mcp-serve-yolo")));
     }
-    let cwd = wiring::project(args.cwd.as_deref())?.cwd;
-    let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
+    let cwd = haft.project(args.cwd.as_deref())?.cwd;
+    let host = DrivenHost::new(haft, args.common, args.model, args.permission_mode)?;
     let server = TaskServer {
         host: Arc::new(host),
         cwd,
@@ -56,7 +58,7 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
         let stop = CancellationToken::new();
         run::cancel_on_signals(&stop);
         if let Some(address) = args.http {
-            let access = listen(address).await?;
+            let access = listen(haft.environment(), address).await?;
             server.serve_http(access, stop.cancelled()).await?;
         } else {
             tell_who_types("mcp serve");
@@ -67,14 +69,14 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-async fn listen(address: SocketAddr) -> anyhow::Result<HttpAccess> {
+async fn listen(environment: &HostEnvironment, address: SocketAddr) -> anyhow::Result<HttpAccess> {
     if address.ip().is_unspecified() {
         return Err(usage_error(text!("mcp-serve-unspecified", address)));
     }
     let listener = tokio::net::TcpListener::bind(address).await;
     let listener =
         listener.map_err(|error| usage_error(text!("mcp-serve-cannot-listen", address, error)))?;
-    let given = wiring::environment().word(TOKEN);
+    let given = environment.word(TOKEN);
     let token = given
         .clone()
         .unwrap_or_else(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()));

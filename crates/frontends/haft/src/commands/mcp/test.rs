@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::list;
 use crate::commands::mcp::McpTestArgs;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
-    let (mcp, _) = super::servers(&args.common, args.cwd.as_deref())?;
+pub(super) async fn run(haft: &Haft, args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
+    let (mcp, _) = super::servers(haft, &args.common, args.cwd.as_deref())?;
     let wanted: Vec<&ServerDefinition> = match &args.name {
         Some(name) => vec![super::named(&mcp, name)?],
         None => mcp.servers.iter().collect(),

@@ -10,10 +10,11 @@ use haft_agent::config;
 use crate::commands::config::file as config_file;
 use crate::commands::models::AddArgs;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::{output, wiring};
 
-pub(super) fn run(args: &AddArgs) -> anyhow::Result<ProcessExit> {
-    let file = wiring::places()?.config_file();
+pub(super) fn run(haft: &Haft, args: &AddArgs) -> anyhow::Result<ProcessExit> {
+    let file = haft.places()?.config_file();
     config::edit(&file, |before| with_model(&file, before, args))?;
     output::say(&text!(
         "models-declared",

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::number;
 use crate::commands::models::ListArgs;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 struct ModelRow {
     declared: Declared,
@@ -22,14 +22,14 @@ struct ModelRow {
     built_in: bool,
 }
 
-pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
+pub(super) fn run(haft: &Haft, args: &ListArgs) -> anyhow::Result<ProcessExit> {
     if args.markdown {
         output::print(&as_page()?)?;
         return Ok(ProcessExit::Completed);
     }
-    let (places, loaded) = super::super::configuration(&args.common)?;
+    let settings = haft.load(&args.common)?;
     let rows = rows(
-        &loaded.config,
+        &settings,
         if args.all {
             ModelFilter::All
         } else {
@@ -40,11 +40,11 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
         let rows: Vec<_> = rows.iter().map(as_json).collect();
         output::print_json(&rows.into())?;
     } else if rows.is_empty() {
-        let file = places.config_file();
+        let file = settings.places.config_file();
         output::say(&text!(
             "models-none",
             file = file.display(),
-            models = could_be_used(&loaded.config)?
+            models = could_be_used(&settings.config)?
         ))?;
     } else {
         output::print(&as_table(&rows))?;
@@ -100,8 +100,8 @@ enum ModelFilter {
 }
 
 /// Returns the declared models and the built-in ones with a key.
-pub(crate) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
-    Ok(rows(config, ModelFilter::Usable)?
+pub(crate) fn usable(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
+    Ok(rows(settings, ModelFilter::Usable)?
         .into_iter()
         .map(|row| row.declared.spec)
         .collect())
@@ -109,7 +109,8 @@ pub(crate) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
 
 /// Collects the models to list. Declared models and the main model are always included; built-in
 /// models only if their key is set or `wanted` is [`ModelFilter::All`].
-fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
+fn rows(settings: &Settings, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
+    let config = &settings.config;
     let catalogue = super::catalogue(config)?;
     let main =
         haft_agent::configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
@@ -120,7 +121,7 @@ fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
         let declared = catalogue
             .resolve(&name)
             .map_err(|error| usage_error(error.to_string()))?;
-        let key = wiring::key_state(&declared.provider);
+        let key = settings.key_state(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
         if wanted == ModelFilter::All || !built_in || key == KeyState::There {

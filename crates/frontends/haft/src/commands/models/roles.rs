@@ -5,15 +5,16 @@ use serde_json::json;
 
 use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
-    let (_, loaded) = super::super::configuration(&args.common)?;
-    let config = &loaded.config;
+pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let config = &settings.config;
     // Reports unknown model names here, not when a role is first used.
     for role in ModelRole::ALL {
         for name in config.models_of(role) {
-            crate::wiring::declared(config, &name)?;
+            settings.declared(&name)?;
         }
     }
     if args.json {

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
+use haft_agent::KeyState;
 use haft_agent::config::{self, LoadedConfig, ValueOrigin};
 use haft_model::{BuiltIn, Declared};
 use serde_json::{Map, Value, json};
 
 use crate::commands::models::ShowModelArgs;
 use crate::exit::{ProcessExit, usage_error};
-use crate::{output, wiring};
+use crate::haft::Haft;
+use crate::output;
 
 /// One setting of a model or of its provider.
 pub(crate) struct ModelSetting {
@@ -18,17 +20,18 @@ pub(crate) struct ModelSetting {
     pub(crate) origin: String,
 }
 
-pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
-    let (_, loaded) = super::super::configuration(&args.output.common)?;
-    let catalogue = super::catalogue(&loaded.config)?;
+pub(super) fn run(haft: &Haft, args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
+    let (settings, loaded) = haft.load_with_origins(&args.output.common)?;
+    let catalogue = super::catalogue(&settings.config)?;
     let declared = catalogue
         .resolve(&args.name)
         .map_err(|error| usage_error(error.to_string()))?;
     let lines = model_settings(&declared, &loaded)?;
+    let key = settings.key_state(&declared.provider);
     if args.output.json {
-        output::print_json(&as_json(&declared, &lines)?)?;
+        output::print_json(&as_json(&declared, key, &lines)?)?;
     } else {
-        output::print(&as_text(&declared, &lines))?;
+        output::print(&as_text(&declared, key, &lines))?;
     }
     Ok(ProcessExit::Completed)
 }
@@ -100,7 +103,7 @@ pub(crate) fn model_settings(
     Ok(lines)
 }
 
-fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value> {
+fn as_json(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> anyhow::Result<Value> {
     let mut values = Map::new();
     for line in lines {
         values.insert(
@@ -115,20 +118,19 @@ fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value>
     };
     Ok(json!({
         "name": name,
-        "key": wiring::key_state(&declared.provider).name(),
+        "key": key.name(),
         "profile_reason": super::profile_reason(&declared.spec),
         "values": values,
         "built_in": {"model": about(&name), "provider": about(&declared.spec.provider)},
     }))
 }
 
-fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
+fn as_text(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> String {
     let spec = &declared.spec;
-    let key = wiring::key_state(&declared.provider).name();
     let mut text = text!(
         "models-show-heading",
         model = spec.full_name(),
-        key = output::localised(key)
+        key = output::localised(key.name())
     );
     text.extend(["\n", &super::profile_text(spec), "\n"]);
     let shown: Vec<_> = lines

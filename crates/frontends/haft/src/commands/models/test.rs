@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::number;
 use crate::commands::models::ModelTestArgs;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 /// Enough for one word, and for a model that reasons first.
@@ -33,19 +34,19 @@ struct ModelTest {
     failure: Option<ModelError>,
 }
 
-pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
-    let (_, loaded) = super::super::configuration(&args.output.common)?;
-    let main = || haft_agent::configured_model(&loaded.config);
+pub(super) fn run(haft: &Haft, args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.output.common)?;
+    let main = || haft_agent::configured_model(&settings.config);
     let name = args.name.clone().or_else(main);
     let name = name.ok_or_else(|| usage_error(text!("models-which")))?;
-    let declared = wiring::declared(&loaded.config, &name)?;
-    let key = wiring::key_of(&declared)?;
+    let declared = settings.declared(&name)?;
+    let key = settings.key_of(&declared)?;
     let spec = declared.spec.clone();
     let url = declared.provider.base_url.clone();
     // A test reports the first failure instead of retrying.
     let retry = RetryConfig {
         attempts: 0,
-        ..loaded.config.retry.clone()
+        ..settings.config.retry.clone()
     };
     let client =
         Client::new(declared, key, retry).map_err(|error| usage_error(error.to_string()))?;

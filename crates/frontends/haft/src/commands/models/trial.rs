@@ -1,21 +1,21 @@
 //! Queries a model or a provider's model list before either is written to the configuration.
 
-use haft_agent::config::Config;
 use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalogue, money, test};
 use crate::exit::usage_error;
+use crate::haft::Settings;
 use crate::wiring;
 
 /// A client for requests with a configuration that may not be saved yet. Failed requests are not
 /// retried.
-pub(crate) struct ModelTrial<'a>(pub(crate) &'a Config);
+pub(crate) struct ModelTrial<'a>(pub(crate) &'a Settings);
 
 impl ModelTrial<'_> {
     /// Returns the provider's declaration from the configuration, or else the built-in one.
     pub(crate) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
-        let catalogue = catalogue(self.0)?;
+        let catalogue = catalogue(&self.0.config)?;
         let found = catalogue
             .providers()
             .find(|provider| provider.0 == name)
@@ -30,7 +30,7 @@ impl ModelTrial<'_> {
         key: Option<Secret>,
     ) -> anyhow::Result<Result<(), ModelError>> {
         let client = self.client(model, key)?;
-        let spec = wiring::declared(self.0, model)?.spec;
+        let spec = self.0.declared(model)?.spec;
         Ok(wiring::runtime()?.block_on(test::asked(client, &spec)))
     }
 
@@ -47,7 +47,7 @@ impl ModelTrial<'_> {
 
     /// Formats the model's prices for input and output, or returns `None` if they are unknown.
     pub(crate) fn price(&self, model: &str) -> Option<String> {
-        let (currency, price) = wiring::declared(self.0, model).ok()?.listed?;
+        let (currency, price) = self.0.declared(model).ok()?.listed?;
         Some(text!(
             "models-price",
             input = money(&currency, price.input),
@@ -59,9 +59,9 @@ impl ModelTrial<'_> {
         // The user waits for the result and can try again.
         let retry = RetryConfig {
             attempts: 0,
-            ..self.0.retry.clone()
+            ..self.0.config.retry.clone()
         };
-        Client::new(wiring::declared(self.0, model)?, key, retry)
+        Client::new(self.0.declared(model)?, key, retry)
             .map_err(|error| usage_error(error.to_string()))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use haft_agent::config;
+use haft_agent::{HostEnvironment, Places};
 use haft_permission::PermissionRule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
@@ -12,9 +13,9 @@ use crate::commands::tools::every_tool;
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
-pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
-    let file = wiring::places()?.config_file();
-    let added = add(&file, decision, rules)?;
+pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyhow::Result<()> {
+    let added = add(places, decision, rules)?;
+    let file = places.config_file();
     let file = file.display();
     output::say(&match added {
         0 => text!("permissions-already-there", file),
@@ -22,12 +23,13 @@ pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Adds rules to the file, and says how many were new.
-pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::Result<usize> {
+/// Adds rules to the user's file, and says how many were new.
+pub(crate) fn add(places: &Places, decision: Decision, rules: &[String]) -> anyhow::Result<usize> {
+    let file = places.config_file();
     let mut added = 0;
-    config::edit(file, |before| {
+    config::edit(&file, |before| {
         let after;
-        (after, added) = with_rules(file, before, decision, rules)?;
+        (after, added) = with_rules(&places.environment, &file, before, decision, rules)?;
         anyhow::Ok(after)
     })?;
     Ok(added)
@@ -35,13 +37,16 @@ pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::
 
 /// The text of the file with the rules in it. Everything else stays as it is.
 fn with_rules(
+    environment: &HostEnvironment,
     file: &Path,
     before: &str,
     decision: Decision,
     rules: &[String],
 ) -> anyhow::Result<(String, usize)> {
     let mut document = config_file::checked(file, before)?;
-    rules.iter().try_for_each(|rule| check_rule(rule))?;
+    rules
+        .iter()
+        .try_for_each(|rule| check_rule(environment, rule))?;
     let list = list(&mut document, decision).ok_or_else(|| {
         usage_error(text!(
             "permissions-not-a-list",
@@ -62,23 +67,23 @@ fn with_rules(
 }
 
 /// Whether this is a rule, on a tool there is.
-pub(crate) fn check_rule(rule: &str) -> anyhow::Result<()> {
-    match PermissionRule::parse(rule, wiring::environment().home().as_deref()) {
-        Ok(parsed) => check_tool(parsed.tool()),
+pub(crate) fn check_rule(environment: &HostEnvironment, rule: &str) -> anyhow::Result<()> {
+    match PermissionRule::parse(rule, environment.home().as_deref()) {
+        Ok(parsed) => check_tool(environment, parsed.tool()),
         Err(error) => {
             // A name that is wrong is the better reason why a pattern does not fit it.
-            check_tool(rule.split('(').next().unwrap_or(rule).trim())?;
+            check_tool(environment, rule.split('(').next().unwrap_or(rule).trim())?;
             Err(usage_error(error.to_string()))
         }
     }
 }
 
 /// A rule on a tool that does not exist would never match anything.
-fn check_tool(name: &str) -> anyhow::Result<()> {
+fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
     if name == "*" || name.starts_with("mcp__") {
         return Ok(());
     }
-    let registry = every_tool();
+    let registry = every_tool(environment);
     if registry.resolve(name).is_some() {
         return Ok(());
     }
@@ -128,7 +133,9 @@ mod tests {
 
     fn add(before: &str, decision: Decision, rules: &[&str]) -> Result<String, String> {
         let rules: Vec<_> = rules.iter().map(|rule| (*rule).to_owned()).collect();
-        let added = with_rules(Path::new("config.toml"), before, decision, &rules);
+        let environment = HostEnvironment::default();
+        let file = Path::new("config.toml");
+        let added = with_rules(&environment, file, before, decision, &rules);
         added
             .map(|(text, _)| text)
             .map_err(|error| error.to_string())

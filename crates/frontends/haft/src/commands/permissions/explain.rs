@@ -1,6 +1,6 @@
 //! `haft permissions explain`.
 
-use haft_agent::{confinement, set_up_sandbox};
+use haft_agent::{confinement, knowledge, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_types::{PermissionMode, ToolCall};
 use serde_json::{Value, json};
@@ -8,26 +8,30 @@ use serde_json::{Value, json};
 use crate::commands::permissions::ExplainArgs;
 use crate::commands::tools;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 use crate::wiring;
 
-pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    let (places, loaded) = crate::commands::configuration(&args.common)?;
-    let project = wiring::project(args.cwd.as_deref())?;
+pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let project = haft.project(args.cwd.as_deref())?;
+    let (_, trust_state) = knowledge(&settings.places, &project)?;
     #[cfg(feature = "mcp")]
-    let (_, trust_state) = haft_agent::knowledge(&places, &project)?;
-    #[cfg(feature = "mcp")]
-    let servers =
-        haft_mcp::gather_servers(&places, &loaded.config, &project.root, &trust_state).servers;
-    let config = loaded.config.permissions;
-    let of_sandbox = loaded.config.sandbox;
+    let servers = haft_mcp::gather_servers(
+        &settings.places,
+        &settings.config,
+        &project.root,
+        &trust_state,
+    )
+    .servers;
+    let config = &settings.config.permissions;
     let mode = args.permission_mode.unwrap_or(config.mode);
     let confinement = match mode {
         PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
             let projects = vec![project.root.clone()];
             let found = wiring::runtime()?.block_on(set_up_sandbox(
-                &places,
-                &of_sandbox,
+                &settings.places,
+                &settings.config.sandbox,
                 mode,
                 projects,
             ))?;
@@ -36,11 +40,11 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         // There the sandbox makes no difference.
         PermissionMode::Plan | PermissionMode::Yolo => Confinement::None,
     };
-    let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
-    let permissions = super::tightened(permissions, &places, &project)?;
+    let permissions = haft_agent::permissions(haft.environment(), config, mode, confinement)?;
+    let permissions = super::tightened(permissions, &settings, &project, &trust_state)?;
     #[cfg(feature = "mcp")]
     let permissions = haft_agent::with_rules(permissions, haft_mcp::server_rules(&servers));
-    let workspace = wiring::workspace(&places, &project);
+    let workspace = settings.workspace(&project);
     let meant = args
         .tool
         .as_ref()
@@ -65,7 +69,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
             let arguments = given
                 .flatten()
                 .ok_or_else(|| usage_error(text!("permissions-needs-args")))?;
-            let registry = tools::registry();
+            let registry = tools::registry(haft.environment());
             let found = registry
                 .resolve(name)
                 .ok_or_else(|| usage_error(text!("permissions-unknown-tool", name)))?;

@@ -13,10 +13,9 @@ use crate::{output, wiring};
 const DECISIONS: [Decision; 3] = [Decision::Allow, Decision::Ask, Decision::Deny];
 
 /// Removes rules from the list of this decision, or from the one that has them.
-pub(super) fn run(decision: Option<Decision>, rules: &[String]) -> anyhow::Result<()> {
-    let file = wiring::places()?.config_file();
-    config::edit(&file, |before| {
-        let without = |text: String, rule: &String| without_rule(&file, &text, decision, rule);
+pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> anyhow::Result<()> {
+    config::edit(file, |before| {
+        let without = |text: String, rule: &String| without_rule(file, &text, decision, rule);
         rules.iter().try_fold(before.to_owned(), without)
     })?;
     output::say(&text!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use haft_agent::{RandomIds, WallClock};
+use haft_agent::{HostEnvironment, RandomIds, WallClock};
 use haft_postgres::{NewTask, TaskRequest};
 use haft_types::{Clock as _, IdSource as _, PermissionMode, Timestamp};
 use serde_json::json;
@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::cli::options::{JsonArgs, input, positive, seconds};
 use crate::commands::permissions;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output;
 
 /// A larger bundle belongs on a server.
@@ -132,11 +133,11 @@ fn not_before(text: &str) -> Result<NotBefore, String> {
         .map_err(|_| text!("queue-bad-time").into())
 }
 
-pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
-    check(args)?;
+pub(super) fn add(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
+    check(haft.environment(), args)?;
     let repositories = repositories(args)?;
     let prompt = prompt(args)?;
-    let queue = super::queue(&args.output.common)?;
+    let queue = super::queue(haft, &args.output.common)?;
     let mut rows = Vec::new();
     for repository in repositories {
         let task = task(args, &prompt, repository)?;
@@ -163,12 +164,12 @@ pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
     }
 }
 
-fn check(args: &AddTaskArgs) -> anyhow::Result<()> {
+fn check(environment: &HostEnvironment, args: &AddTaskArgs) -> anyhow::Result<()> {
     if args.permission_mode == Some(PermissionMode::Yolo) {
         return Err(usage_error(text!("queue-yolo")));
     }
     for rule in args.allow.iter().chain(&args.deny) {
-        permissions::check_rule(rule)?;
+        permissions::check_rule(environment, rule)?;
     }
     if args.push.is_some() && args.repository.is_none() && args.each.is_none() {
         return Err(usage_error(text!("queue-push-where")));

@@ -10,14 +10,18 @@ use serde_json::{Value, json};
 use super::{ListTasksArgs, ShowTaskArgs, WatchArgs, queue};
 use crate::cli::options::{JsonArgs, OutputFormat};
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::Haft;
 use crate::output::{self, Printer, TextTable};
 
 /// How often a watched queue is looked at.
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
-    let tasks =
-        queue(&args.output.common)?.list(args.state, args.label.as_deref(), args.limit.into())?;
+pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
+    let tasks = queue(haft, &args.output.common)?.list(
+        args.state,
+        args.label.as_deref(),
+        args.limit.into(),
+    )?;
     if args.output.json {
         return output::print_json(&json!(tasks));
     }
@@ -51,8 +55,8 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
     output::print(&table.to_string())
 }
 
-pub(super) fn show(args: &ShowTaskArgs) -> anyhow::Result<()> {
-    let queue = queue(&args.output.common)?;
+pub(super) fn show(haft: &Haft, args: &ShowTaskArgs) -> anyhow::Result<()> {
+    let queue = queue(haft, &args.output.common)?;
     let task = queue.get(args.id)?.ok_or_else(|| unknown(args.id))?;
     if args.patch {
         let patch = queue.patch(args.id)?.unwrap_or_default();
@@ -143,8 +147,8 @@ fn described(task: &QueuedTask) -> Vec<String> {
     lines
 }
 
-pub(super) fn stats(args: &JsonArgs) -> anyhow::Result<()> {
-    let queue = queue(&args.common)?;
+pub(super) fn stats(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let queue = queue(haft, &args.common)?;
     let stand = queue.statistics()?;
     let workers = queue.workers()?;
     if args.json {
@@ -190,8 +194,8 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
 }
 
 /// One task is followed to its end, the queue until somebody interrupts.
-pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<ProcessExit> {
-    let queue = queue(&args.common)?;
+pub(super) fn watch(haft: &Haft, args: &WatchArgs) -> anyhow::Result<ProcessExit> {
+    let queue = queue(haft, &args.common)?;
     let Some(id) = args.id else {
         loop {
             let stand = queue.statistics()?;

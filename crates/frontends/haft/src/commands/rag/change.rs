@@ -12,12 +12,13 @@ use crate::cli::options::Common;
 use crate::commands::config::file as config_file;
 use crate::commands::rag::RagAddArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 const SECTION: &str = "rag";
 
-pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
-    let places = wiring::places()?;
+pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
+    let places = haft.places()?;
     let file = places.config_file();
     let section = section_of(args)?;
     let source = section
@@ -53,10 +54,10 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
-    let (places, loaded) = super::super::configuration(common)?;
-    let file = places.config_file();
-    let rag = ConfiguredCollections::load(&places, &loaded.config);
+pub(super) fn remove(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
+    let settings = haft.load(common)?;
+    let file = settings.places.config_file();
+    let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     config::edit(&file, |before| without_collection(&file, before, name))?;
     match rag
         .collections

@@ -4,11 +4,12 @@ use haft_rag::{Collection, CollectionKind, CollectionStatus, ConfiguredCollectio
 use serde_json::{Value, json};
 
 use crate::cli::options::JsonArgs;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) fn run(args: &JsonArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::super::configuration(&args.common)?;
-    let rag = ConfiguredCollections::load(&places, &loaded.config);
+pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     for problem in &rag.problems {
         output::tell(&format!("warning: {}", output::localised(problem)));
     }

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use crate::commands::rag::RagQueryArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::{output, wiring};
 
-pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::super::configuration(&args.output.common)?;
-    let rag = ConfiguredCollections::load(&places, &loaded.config);
+pub(super) fn run(haft: &Haft, args: &RagQueryArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.output.common)?;
+    let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     let collection = super::named(&rag, &args.name)?;
     if args.question.trim().is_empty() {
         return Err(usage_error(text!("rag-no-question")));

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use haft_agent::WallClock;
+use haft_agent::{HostEnvironment, WallClock};
 use haft_rag::{Collection, CollectionKind, ConfiguredCollections, Serving, Token, serve};
 use uuid::Uuid;
 
 use crate::commands::rag::RagServeArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::{output, wiring};
 
-pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
+pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
     if !args.listen.ip().is_loopback() {
         return Err(usage_error(text!("rag-not-local", address = args.listen)));
     }
-    let (places, loaded) = super::super::configuration(&args.common)?;
-    let rag = ConfiguredCollections::load(&places, &loaded.config);
+    let settings = haft.load(&args.common)?;
+    let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     let collections = chosen(&rag, &args.names)?;
     let names: Vec<_> = collections.iter().map(|one| one.name.clone()).collect();
-    let (token, shown) = token(args.token_env.as_deref())?;
+    let (token, shown) = token(haft.environment(), args.token_env.as_deref())?;
     wiring::runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
         let listener = listener.map_err(|error| {
@@ -77,12 +78,15 @@ fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<C
 }
 
 /// The token, and what of it the user must be shown.
-fn token(variable: Option<&str>) -> anyhow::Result<(Token, Option<String>)> {
+fn token(
+    environment: &HostEnvironment,
+    variable: Option<&str>,
+) -> anyhow::Result<(Token, Option<String>)> {
     let Some(variable) = variable else {
         let word = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         return Ok((Token::new(word.clone()), Some(word)));
     };
-    let word = wiring::environment().word(variable);
+    let word = environment.word(variable);
     let missing = || usage_error(text!("rag-no-token", variable));
     Ok((Token::new(word.ok_or_else(missing)?), None))
 }

@@ -4,10 +4,10 @@ mod form;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use haft_agent::Places;
 use haft_engine::{Approval, ApprovalReply, Approver, MAIN};
 use haft_text::reveal;
 use haft_types::{Decision, Filled, Form};
@@ -18,12 +18,12 @@ use crate::exit::usage_error;
 /// Prompts on the controlling terminal, even if standard input and output are redirected.
 pub(crate) struct TerminalApprover {
     terminal: Arc<File>,
-    config_file: PathBuf,
+    places: Places,
 }
 
 impl TerminalApprover {
     /// Opens the controlling terminal. Returns a usage error if the process has none.
-    pub(crate) fn open(config_file: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) fn open(places: &Places) -> anyhow::Result<Self> {
         let terminal = OpenOptions::new()
             .read(true)
             .write(true)
@@ -31,7 +31,7 @@ impl TerminalApprover {
             .map_err(|error| usage_error(text!("run-ask-no-terminal", error)))?;
         Ok(Self {
             terminal: Arc::new(terminal),
-            config_file,
+            places: places.clone(),
         })
     }
 }
@@ -41,7 +41,7 @@ impl Approver for TerminalApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let terminal = Arc::clone(&self.terminal);
         let approval = approval.clone();
-        let rules_file = self.config_file.display().to_string();
+        let rules_file = self.places.config_file().display().to_string();
         let asked =
             tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
         // If the terminal is gone, the call is denied.
@@ -73,7 +73,7 @@ impl Approver for TerminalApprover {
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.config_file, Decision::Allow, rules)
+        permissions::add(&self.places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }

@@ -3,12 +3,10 @@
 
 use std::collections::VecDeque;
 use std::io::BufReader;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::config::Config;
-use haft_agent::{Places, RandomIds};
+use haft_agent::{HostEnvironment, Places, Project, RandomIds};
 use haft_claude::{
     ClientTerms, Dialect, ModelWish, StreamControl, UserPrompt, client_hooks, model_name,
 };
@@ -24,20 +22,22 @@ use super::{
 use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::permissions;
 use crate::exit::{ProcessExit, usage_error};
+use crate::haft::{Haft, Settings};
 use crate::output::{self, Printer};
 use crate::wiring::{self, ClientParts};
 
-pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(text!("run-stream-formats")));
     }
-    let (mut args, places, config) = configured(args)?;
+    let (mut args, settings) = configured(haft, args)?;
     let dialect = match args.compat {
         None => Dialect::Haft,
         Some(Compat::Claude) => Dialect::Claude,
     };
     wiring::runtime()?.block_on(async {
-        let terms = terms(&args, &config)?;
+        let project = haft.project(args.cwd.as_deref())?;
+        let terms = terms(&args, &settings, &project);
         let (control, mut prompts) =
             StreamControl::open(dialect, terms, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
             return Err(usage_error(text!("run-stream-no-message")));
         };
         let (mut session, printer) =
-            open(&mut args, &places, config, &first.text, &control).await?;
+            open(&mut args, &settings, &project, &first.text, &control).await?;
         let input = DrivenInput {
             prompts: &mut prompts,
             later: VecDeque::from([first]),
@@ -73,30 +73,32 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
 /// Opens the session with the settings that the client has sent so far.
 async fn open(
     args: &mut RunArgs,
-    places: &Places,
-    config: Config,
+    settings: &Settings,
+    project: &Project,
     title: &str,
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<(Session, Printer)> {
     let setup = control.take_setup();
     take_request(args, &setup.request);
     args.permission_mode = setup.mode.or(args.permission_mode);
-    let mut plan = lower(args, &config, Some(title))?;
+    let places = &settings.places;
+    let mut plan = lower(args, settings, project.clone(), Some(title))?;
     take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.ask {
         plan.approver = Some(Arc::new(StreamApprover {
             control: Arc::clone(control),
-            config_file: places.config_file(),
+            places: places.clone(),
         }));
     }
-    let client = client_parts(args, &setup.request, control).await?;
-    let session = wiring::open_driven_session(places, config, plan, client)
+    let client = client_parts(args, &places.environment, &setup.request, control).await?;
+    let session = settings
+        .open_driven_session(plan, client)
         .await
         .map_err(usage_errors)?;
     control.reach(Arc::clone(session.hub()));
     control.switch_mode_with(session.mode_switch());
-    let printer = printer(args, &session, mode);
+    let printer = printer(args, places, project, &session, mode);
     Ok((session, printer))
 }
 
@@ -189,7 +191,7 @@ impl EventSink for DrivenTurn<'_> {
 /// Requests approvals from the program that writes the input.
 struct StreamApprover {
     control: Arc<StreamControl>,
-    config_file: PathBuf,
+    places: Places,
 }
 
 #[async_trait]
@@ -203,28 +205,32 @@ impl Approver for StreamApprover {
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.config_file, Decision::Allow, rules)
+        permissions::add(&self.places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }
 }
 
 /// Returns the terms for the program that writes the input.
-fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
-    let config = config.clone();
-    Ok(ClientTerms {
+fn terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms {
+    let settings = settings.clone();
+    ClientTerms {
         naming: args.claude.naming(),
-        cwd: wiring::project(args.cwd.as_deref())?.cwd,
+        cwd: project.cwd.clone(),
         bypass_allowed: args.claude.bypass_allowed,
         find_model: Box::new(move |name| {
-            let name = model_name(wiring::environment(), &config, name);
-            let declared = wiring::declared(&config, &name).map_err(|error| error.to_string())?;
-            wiring::key_of(&declared).map_err(|error| error.to_string())?;
+            let name = model_name(settings.environment(), &settings.config, name);
+            let declared = settings
+                .declared(&name)
+                .map_err(|error| error.to_string())?;
+            settings
+                .key_of(&declared)
+                .map_err(|error| error.to_string())?;
             Ok(name)
         }),
         print_line: Box::new(output::print_line),
         ids: Box::new(RandomIds),
-    })
+    }
 }
 
 /// Applies the settings that a client sent before its first prompt to the arguments.
@@ -266,6 +272,7 @@ fn take_request(args: &mut RunArgs, request: &Value) {
 /// Returns the hooks and MCP servers that the client provides.
 async fn client_parts(
     args: &RunArgs,
+    environment: &HostEnvironment,
     request: &Value,
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<ClientParts> {
@@ -275,7 +282,7 @@ async fn client_parts(
         use haft_claude::ClientServers;
         let mut servers = super::given_servers(args)?;
         servers.link = Some(Arc::new(ClientServers::new(Arc::clone(control))));
-        servers.fetch_listings(wiring::environment()).await;
+        servers.fetch_listings(environment).await;
         Ok(ClientParts {
             callbacks,
             servers,
@@ -283,10 +290,13 @@ async fn client_parts(
         })
     }
     #[cfg(not(feature = "mcp"))]
-    Ok(ClientParts {
-        callbacks,
-        ..ClientParts::default()
-    })
+    {
+        let _ = environment;
+        Ok(ClientParts {
+            callbacks,
+            ..ClientParts::default()
+        })
+    }
 }
 
 /// Switches to the model that the client requested. If the model can't be used, prints the error

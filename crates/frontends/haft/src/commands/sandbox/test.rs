@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::options::JsonArgs;
 use crate::exit::ProcessExit;
+use crate::haft::Haft;
 use crate::{output, wiring};
 
 /// All attempts together take seconds; a machine may be slow.
@@ -59,12 +60,12 @@ impl SandboxTest {
 }
 
 /// Succeeds when no attempt succeeds in namespaces.
-pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
-    let (places, _) = crate::commands::configuration(&args.common)?;
+pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
         let mut tested = Vec::new();
         for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
-            tested.push(test(&places, method).await?);
+            tested.push(test(&settings.places, method).await?);
         }
         anyhow::Ok(tested)
     })?;
@@ -87,7 +88,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
     let folder = site_folder(places)?;
     let root = folder.path().canonicalize()?;
     let mut site = ProbeSite::prepare(&root.join("site"))?;
-    let program = wiring::environment().own_program();
+    let program = places.environment.own_program();
     let policy = policy(&root, &site, program.path())?;
     let command = CommandSpec {
         argv: vec![
@@ -95,7 +96,7 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
             PROBE_ARG.into(),
             site.targets_file().into(),
         ],
-        env: wiring::environment().child_environment(),
+        env: places.environment.child_environment(),
         ..CommandSpec::shell("", site.targets().project.clone())
     };
     let command = command

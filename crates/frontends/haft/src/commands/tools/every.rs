@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use haft_agent::HostEnvironment;
 use haft_tool::{
     AgentReport, Assignment, GroupDelivery, NotDelivered, OpenedSkill, Post, Registry, SkillShelf,
     StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder,
@@ -61,8 +62,8 @@ impl SkillShelf for Nobody {
 }
 
 /// All of them. What a session has in any case comes first.
-pub(crate) fn every_tool() -> Registry {
-    let mut registry = super::registry();
+pub(crate) fn every_tool(environment: &HostEnvironment) -> Registry {
+    let mut registry = super::registry(environment);
     let nobody = Arc::new(Nobody);
     registry.register(Arc::new(haft_tools::plan_mode_respond()));
     registry.register(Arc::new(haft_tools::use_skill(
@@ -75,7 +76,7 @@ pub(crate) fn every_tool() -> Registry {
         Arc::<Nobody>::clone(&nobody) as _
     )));
     registry.register(Arc::new(haft_tools::talk_to_group(nobody)));
-    for tool in crate::wiring::described_tools() {
+    for tool in crate::wiring::described_tools(environment) {
         registry.register(tool);
     }
     registry
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn tools_that_need_something_are_known_as_well() {
-        let registry = every_tool();
+        let registry = every_tool(&HostEnvironment::default());
         let mut names = vec![
             "read_file",
             "use_skill",

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::commands::tools::ToolListArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// Where a tool of the registry comes from.
@@ -30,17 +31,16 @@ const OFFERED: &str = "yes";
 /// A tool is found by `tool_search` and can be called, and costs nothing before.
 const DEFERRED: &str = "deferred";
 
-pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
-    let registry = super::registry();
+pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> {
+    let registry = super::registry(haft.environment());
     if args.markdown {
-        let mut offered = super::every_tool();
+        let mut offered = super::every_tool(haft.environment());
         offered.select(&[], &std::collections::BTreeMap::new())?;
         return output::print(&super::page::page(&offered, &registry));
     }
-    let (_, loaded) = super::super::configuration(&args.common)?;
+    let externals = Externals::find(haft, args).await?;
     let mut offered = registry.clone();
-    let choice = &loaded.config.tools;
-    let externals = Externals::find(args).await?;
+    let choice = &externals.place.settings.config.tools;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.paths);
     offered
         .select(&wanted, &choice.profiles)
@@ -121,8 +121,8 @@ struct Externals {
 }
 
 impl Externals {
-    async fn find(args: &ToolListArgs) -> anyhow::Result<Self> {
-        let place = CatalogueContext::find(&args.common)?;
+    async fn find(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<Self> {
+        let place = CatalogueContext::find(haft, &args.common)?;
         let mut problems = Vec::new();
         let found = external::load(&place.paths, &|name| place.is_built_in(name), &mut problems);
         catalogue::warn(&place, &problems);

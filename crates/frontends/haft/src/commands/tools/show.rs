@@ -10,11 +10,17 @@ use super::list::{SOURCE, access_name};
 use crate::cli::options::JsonArgs;
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::exit::usage_error;
+use crate::haft::{Haft, Settings};
 use crate::output;
 
 /// An external tool. Here somebody waits for its answer, so it is asked for it.
-async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
-    let place = CatalogueContext::find(&args.common)?;
+async fn external(
+    haft: &Haft,
+    settings: Settings,
+    name: &str,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let place = CatalogueContext::with_settings(haft, settings)?;
     let found = external::load(
         &place.paths,
         &|name| place.is_built_in(name),
@@ -23,14 +29,14 @@ async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| usage_error(text!("tools-unknown", name)))?;
     place.help.ask(tool, &CancellationToken::new()).await;
-    catalogue::show(KnowledgeKind::Tools, name, args.json, &place)
+    catalogue::show(KnowledgeKind::Tools, name, as_json, &place)
 }
 
-pub(super) async fn run(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
-    super::super::configuration(&args.common)?;
-    let registry = super::every_tool();
+pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let registry = super::every_tool(haft.environment());
     let Some(found) = registry.resolve(name) else {
-        return external(name, args).await;
+        return external(haft, settings, name, args.json).await;
     };
     let tool = found.tool;
     let spec = tool.spec();

@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::cli::options::JsonArgs;
 use crate::commands::conversations;
 use crate::commands::useful::OfConversation;
+use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring;
 
 /// The use of one tool.
 #[derive(Default, Serialize)]
@@ -22,11 +22,11 @@ struct ToolUsage {
     tokens: u64,
 }
 
-pub(super) async fn run(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
-    let (places, loaded) = super::super::configuration(&args.common)?;
-    let store = wiring::open_store(&places, &loaded.config)?;
+pub(super) async fn run(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+    let settings = haft.load(&args.common)?;
+    let store = settings.store()?;
     let conversation =
-        conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
+        conversations::named_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
     let used = count(store.messages(&conversation.id).await?);
     if args.json {
         return output::print_json(&serde_json::to_value(&used)?);

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_agent::config::Config;
-use haft_agent::{Places, RunPlan, SetupError, WallClock};
+use haft_agent::{RunPlan, SetupError, WallClock};
 use haft_changes::versions::SqliteVersions;
 use haft_engine::{OpenError, RunReport, Which};
 use haft_files::LockFile;
@@ -24,14 +23,15 @@ use super::meter::TaskMeter;
 use crate::cli::options::RunArgs;
 use crate::commands::{permissions, run};
 use crate::exit::usage_error;
+use crate::haft::{Haft, Settings};
 #[cfg(feature = "otel")]
 use crate::wiring::traces;
 use crate::wiring::{self, ClientParts};
 
 /// Runs tasks with the configuration of this user: keys, providers and rules are the worker's own.
 pub(super) struct RunningHost {
-    pub(super) places: Places,
-    pub(super) config: Config,
+    pub(super) haft: Haft,
+    pub(super) settings: Settings,
     /// The model of tasks that name none.
     pub(super) model: Option<String>,
     pub(super) worker: WorkerConfig,
@@ -117,7 +117,7 @@ impl RunningHost {
     /// The list of trusted folders, which no other slot and no other worker of this user changes
     /// meanwhile.
     fn trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
-        let file = self.places.trust_file();
+        let file = self.settings.places.trust_file();
         let lock = LockFile::wait(&file.with_extension("lock"))?;
         Ok((lock, TrustList::at(file)))
     }
@@ -127,20 +127,18 @@ impl RunningHost {
         if let Some(exhausted) = exhausted(&args) {
             return Ok(RunEnd::Result(exhausted));
         }
-        let mut config = self.config.clone();
-        permissions::add_for_run(&mut config.permissions, &args)?;
+        let mut settings = self.settings.clone();
+        permissions::add_for_run(&mut settings, &args)?;
         if let Some(name) = &run.task.request.workflow {
-            return self.run_workflow(run, args, config, name);
+            return self.run_workflow(run, args, settings, name);
         }
         let id = ConversationId::new(run.task.conversation.as_str());
         wiring::runtime()?.block_on(async {
-            let store = wiring::open_store(&self.places, &config)?;
+            let store = settings.store()?;
             let begun = store.get(&id).await?.is_some();
             drop(store);
-            let plan = self.plan(&args, &config, id, begun)?;
-            let session =
-                wiring::open_driven_session(&self.places, config.clone(), plan, self.parts(run))
-                    .await;
+            let plan = self.plan(&args, &settings, id, begun)?;
+            let session = settings.open_driven_session(plan, self.parts(run)).await;
             let mut session = session.map_err(anyhow::Error::from)?;
             let mut meter =
                 TaskMeter::new(run.clone(), session.model().price.into_iter().collect());
@@ -154,7 +152,13 @@ impl RunningHost {
     }
 
     #[cfg(not(feature = "workflows"))]
-    fn run_workflow(&self, _: &TaskRun, _: RunArgs, _: Config, _: &str) -> anyhow::Result<RunEnd> {
+    fn run_workflow(
+        &self,
+        _: &TaskRun,
+        _: RunArgs,
+        _: Settings,
+        _: &str,
+    ) -> anyhow::Result<RunEnd> {
         Err(usage_error(text!(
             "cli-not-in-build",
             command = "workflows",
@@ -201,12 +205,13 @@ impl RunningHost {
     fn plan(
         &self,
         args: &RunArgs,
-        config: &Config,
+        settings: &Settings,
         id: ConversationId,
         begun: bool,
     ) -> anyhow::Result<RunPlan> {
-        let mut plan = run::lower(args, config, args.prompt.as_deref())?;
-        run::take_role(&mut plan, args, &self.places)?;
+        let project = self.haft.project(args.cwd.as_deref())?;
+        let mut plan = run::lower(args, settings, project, args.prompt.as_deref())?;
+        run::take_role(&mut plan, args, &settings.places)?;
         if plan.mode == PermissionMode::Yolo {
             return Err(usage_error(text!("queue-yolo")));
         }
@@ -225,8 +230,8 @@ impl RunningHost {
         let keeper = run.clone();
         // Undo on this machine needs the versions, and other workers need the files.
         let versions = SqliteVersions::at(
-            &self.places.versions(),
-            &self.config.store,
+            &self.settings.places.versions(),
+            &self.settings.config.store,
             Arc::new(WallClock),
         );
         let versions = versions.telling(Arc::new(move |paths| keeper.keep_changed(paths)));

@@ -8,7 +8,6 @@
 use std::io;
 use std::sync::Arc;
 
-use haft_agent::config::Config;
 use haft_agent::{RandomIds, WallClock};
 use haft_engine::turn::TurnLimits;
 use haft_files::Durability;
@@ -24,6 +23,7 @@ use super::meter::TaskMeter;
 use crate::cli::options::RunArgs;
 use crate::commands::workflows::{self, report};
 use crate::exit::usage_error;
+use crate::haft::Settings;
 use crate::{output, wiring};
 
 impl RunningHost {
@@ -31,17 +31,26 @@ impl RunningHost {
         &self,
         run: &TaskRun,
         args: RunArgs,
-        config: Config,
+        settings: Settings,
         name: &str,
     ) -> anyhow::Result<RunEnd> {
-        if args.permission_mode.unwrap_or(config.permissions.mode) == PermissionMode::Yolo {
+        if args
+            .permission_mode
+            .unwrap_or(settings.config.permissions.mode)
+            == PermissionMode::Yolo
+        {
             return Err(usage_error(text!("queue-yolo")));
         }
-        let project = wiring::project(Some(&run.folder))?;
+        let project = self.haft.project(Some(&run.folder))?;
         let model = args.model;
-        let (workflow, agents) =
-            haft_workflows::select(&self.places, &config, &project, name, model.as_deref())
-                .map_err(workflows::select_error)?;
+        let (workflow, agents) = haft_workflows::select(
+            &settings.places,
+            &settings.config,
+            &project,
+            name,
+            model.as_deref(),
+        )
+        .map_err(workflows::select_error)?;
         // What a step has done in a copy is nowhere else until it is merged.
         if workflow.steps.iter().any(|step| step.in_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
@@ -50,15 +59,15 @@ impl RunningHost {
             .steps
             .iter()
             .filter_map(|step| step.model(&agents, model.as_deref()));
-        let named = named.chain(haft_agent::configured_model(&config));
+        let named = named.chain(haft_agent::configured_model(&settings.config));
         let prices = named
-            .filter_map(|name| wiring::declared(&config, &name).ok()?.spec.price)
+            .filter_map(|name| settings.declared(&name).ok()?.spec.price)
             .collect();
         let held = held(run, &workflow)?;
         let steps = WorkflowRun {
-            agent: wiring::agent_with(&self.places, config.clone(), self.parts(run)),
-            places: self.places.clone(),
-            config,
+            agent: settings.agent_with(self.parts(run)),
+            places: settings.places,
+            config: settings.config,
             project,
             workflow: workflow.clone(),
             agents,

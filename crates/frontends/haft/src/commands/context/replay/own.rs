@@ -15,12 +15,14 @@ use super::super::logged::{RequestLogReader, rebuild, tools};
 use super::super::recorded;
 use super::ReplayArgs;
 use crate::exit::usage_error;
+use crate::haft::Haft;
 
 /// Reads the conversation, and the encoding of its last request if haft sent it.
 pub(super) async fn read(
+    haft: &Haft,
     args: &ReplayArgs,
 ) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
-    let log = RequestLogReader::open_any(args.conversation.as_deref(), &args.common).await?;
+    let log = RequestLogReader::open_any(haft, args.conversation.as_deref(), &args.common).await?;
     let messages = log.messages().await?;
     let outlines = log.outlines().await?;
     let foreign = log.imported.is_some()

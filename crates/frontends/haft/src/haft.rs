@@ -1,0 +1,228 @@
+//! The command helper: one [`Haft`] is created before anything is printed, and commands receive it.
+//!
+//! It holds the environment of the process and finds the user's folders, the project and the
+//! configuration. [`Settings`] is a loaded configuration; it opens stores, sessions and prompt
+//! sources. Invariant: no static holds the environment, so that a test can give a command another
+//! one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+use haft_agent::config::{Config, LoadedConfig, Sources, load};
+use haft_agent::{
+    Agent, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, ProjectPolicy,
+    PromptSources, RunPlan, SetupError, WallClock,
+};
+use haft_changes::versions::SqliteVersions;
+use haft_changes::{FileChanges, GitWorktrees};
+use haft_engine::Session;
+use haft_model::{Declared, ProviderConfig, Secret};
+use haft_sandbox::OwnProgram;
+use haft_store::Store;
+use haft_text::Masker;
+use haft_tool::Workspace;
+
+use crate::cli::options::Common;
+use crate::output;
+use crate::wiring::log::{self, LogLevel};
+use crate::wiring::{self, ClientParts};
+
+/// The environment of this process, from which folders, project and configuration are found.
+/// Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct Haft {
+    environment: HostEnvironment,
+    /// Completed once variables without effect have been reported.
+    reported: Arc<Once>,
+}
+
+impl Haft {
+    /// Reads the environment of this process.
+    pub(crate) fn from_process() -> Self {
+        Self::new(
+            HostEnvironment::new(std::env::vars_os())
+                // A folder that is gone is reported by what works in it.
+                .in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
+                // A haft that can't open itself runs no commands, and says so when it is to.
+                .supervised_by(OwnProgram::running().unwrap_or_default()),
+        )
+    }
+
+    pub(crate) fn new(environment: HostEnvironment) -> Self {
+        Self {
+            environment,
+            reported: Arc::new(Once::new()),
+        }
+    }
+
+    pub(crate) fn environment(&self) -> &HostEnvironment {
+        &self.environment
+    }
+
+    /// Finds the folders of this user.
+    pub(crate) fn places(&self) -> Result<Places, FolderError> {
+        Places::find(self.environment.clone())
+    }
+
+    /// Finds the project around `cwd`, or around the current folder.
+    pub(crate) fn project(&self, cwd: Option<&Path>) -> Result<Project, FolderError> {
+        Project::find(&self.environment, cwd)
+    }
+
+    /// Builds a masker that knows the secret values of the environment.
+    pub(crate) fn masker(&self) -> Masker {
+        Masker::knowing(self.environment.secret_values())
+    }
+
+    /// Loads the configuration of this user with the flags of a command, and reports variables
+    /// without effect.
+    pub(crate) fn load(&self, common: &Common) -> anyhow::Result<Settings> {
+        let settings = self.load_quietly(common)?;
+        self.report_unknown_variables(&settings.config);
+        Ok(settings)
+    }
+
+    /// Like [`Self::load`], but reports nothing: for shells that ask for completions, and for jobs,
+    /// whose stderr is read as the reason of their failure.
+    pub(crate) fn load_quietly(&self, common: &Common) -> anyhow::Result<Settings> {
+        let (places, loaded) = self.read(common)?;
+        Ok(Settings::new(places, loaded.config))
+    }
+
+    /// Like [`Self::load`], with the values by key and where each comes from.
+    pub(crate) fn load_with_origins(
+        &self,
+        common: &Common,
+    ) -> anyhow::Result<(Settings, LoadedConfig)> {
+        let (places, loaded) = self.read(common)?;
+        self.report_unknown_variables(&loaded.config);
+        Ok((Settings::new(places, loaded.config.clone()), loaded))
+    }
+
+    /// Loads the configuration, and starts the log as it says.
+    fn read(&self, common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+        let places = self.places()?;
+        let loaded = load(&Sources {
+            user_file: places.config_file(),
+            // Names and values that are not UTF-8 cannot be ours.
+            environment: places.environment.text_variables(),
+            set: common.set.clone(),
+            sections: wiring::sections(),
+        })?;
+        let level: LogLevel = loaded.config.section("log_level")?;
+        log::start(&places, level);
+        Ok((places, loaded))
+    }
+
+    /// Prints one line on stderr for each variable that begins with `HAFT_` and has no effect, once
+    /// per process.
+    fn report_unknown_variables(&self, config: &Config) {
+        self.reported.call_once(|| {
+            for variable in &config.unknown_variables {
+                output::tell(&format!("haft: {}", output::localised(variable)));
+            }
+        });
+    }
+}
+
+/// A loaded configuration with the user's folders. A command may change `config` afterwards.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) places: Places,
+    pub(crate) config: Config,
+}
+
+impl Settings {
+    pub(crate) fn new(places: Places, config: Config) -> Self {
+        Self { places, config }
+    }
+
+    pub(crate) fn environment(&self) -> &HostEnvironment {
+        &self.places.environment
+    }
+
+    /// Opens the user's conversations for one look or one change.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, SetupError> {
+        haft_agent::open_store(&self.places, &self.config, &wiring::extensions())
+    }
+
+    /// Opens the record of file contents from before haft changed them.
+    pub(crate) fn versions(&self) -> Arc<SqliteVersions> {
+        Arc::new(SqliteVersions::at(
+            &self.places.versions(),
+            &self.config.store,
+            Arc::new(WallClock),
+        ))
+    }
+
+    /// Resolves a model, as it is declared or built in.
+    pub(crate) fn declared(&self, model: &str) -> Result<Declared, SetupError> {
+        haft_agent::declared_model(self.environment(), &self.config, model)
+    }
+
+    /// Reads the key of a model's provider. Returns `None` if the provider declares no source.
+    pub(crate) fn key_of(&self, declared: &Declared) -> Result<Option<Secret>, KeyError> {
+        haft_agent::key_of(
+            self.environment(),
+            &declared.spec.provider,
+            &declared.provider,
+        )
+    }
+
+    /// Finds out whether a provider's key is at hand, without running anything.
+    pub(crate) fn key_state(&self, provider: &ProviderConfig) -> KeyState {
+        haft_agent::key_state(self.environment(), provider)
+    }
+
+    /// Opens the prompts and resources that the extensions of this build offer. It starts nothing.
+    pub(crate) fn prompt_sources(&self, project: &Project) -> Result<PromptSources, SetupError> {
+        PromptSources::open(&wiring::extensions(), &self.places, &self.config, project)
+    }
+
+    /// Reads the policy of a project that is trusted or may become so.
+    pub(crate) fn project_policy(&self, project: &Project) -> ProjectPolicy {
+        ProjectPolicy::load(&project.root, self.environment().home().as_deref())
+    }
+
+    /// Describes what calls may reach in a project where no session is open.
+    pub(crate) fn workspace(&self, project: &Project) -> Workspace {
+        Workspace {
+            root: project.root.clone(),
+            extra: Vec::new(),
+            cwd: project.cwd.clone(),
+            spill: self.places.spill(),
+            journal: self.places.journal(),
+        }
+    }
+
+    /// Builds the agent of these folders and this configuration, with everything this build has.
+    pub(crate) fn agent(&self) -> Agent {
+        self.agent_with(ClientParts::default())
+    }
+
+    /// Like [`Self::agent`], with the parts that the client of a session brings.
+    pub(crate) fn agent_with(&self, client: ClientParts) -> Agent {
+        let versions = client.versions.clone().unwrap_or_else(|| self.versions());
+        Agent::new(self.places.clone(), self.config.clone())
+            .with_change_records(Arc::new(FileChanges::new(versions)))
+            .with_project_copies(Arc::new(GitWorktrees))
+            .with_extensions(wiring::extensions_with(client))
+            .on_masker(|masker| log::mask_with(masker.clone()))
+    }
+
+    /// Opens the session a run works in.
+    pub(crate) async fn open_session(&self, plan: RunPlan) -> Result<Session, SetupError> {
+        self.open_driven_session(plan, ClientParts::default()).await
+    }
+
+    /// Like [`Self::open_session`], with the parts that the client of the session brings.
+    pub(crate) async fn open_driven_session(
+        &self,
+        plan: RunPlan,
+        client: ClientParts,
+    ) -> Result<Session, SetupError> {
+        wiring::log_configuration(&self.places);
+        haft_changes::sweep_merges(&self.places.worktrees());
+        Box::pin(self.agent_with(client).open(plan)).await
+    }
+}
