@@ -23,19 +23,17 @@ use std::sync::{Arc, LazyLock};
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
-    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment,
-    KeyError, KeyState, Places, PolicyExtension, Project, ProjectPolicy, PromptSources, RunPlan,
-    SetupError, WallClock,
+    Agent, ConfigError, Contribution, Extension, FolderError, HostEnvironment, KeyError, KeyState,
+    Places, PolicyExtension, Project, ProjectPolicy, PromptSources, RunPlan, SetupError, WallClock,
 };
 use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
-use haft_engine::{Callback, Session};
+use haft_engine::Session;
 use haft_model::{Declared, ProviderConfig, Secret};
 use haft_project::ServerGrant;
 use haft_sandbox::OwnProgram;
 use haft_store::Store;
-use haft_tool::{EditorBuffers, Plugin, Tool, Workspace};
-use haft_tools::Readers;
+use haft_tool::{Tool, Workspace};
 use haft_tui::TuiConfig;
 
 use language::LanguageChoice;
@@ -153,11 +151,6 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         Arc::new(haft_worker::WorkerExtension),
         #[cfg(not(feature = "postgres"))]
         Arc::new(AbsentExtension::new("worker", "worker", "postgres")),
-        Arc::new(ClientExtension {
-            callbacks: client.callbacks,
-            plugins: client.plugins,
-            buffers: client.buffers,
-        }),
     ]
 }
 
@@ -228,10 +221,12 @@ pub(crate) fn agent_with(places: &Places, config: Config, client: ClientParts) -
         .versions
         .clone()
         .unwrap_or_else(|| versions(places, &config));
+    let contribution = client.contribution.clone();
     Agent::new(places.clone(), config)
         .with_change_records(Arc::new(FileChanges::new(versions)))
         .with_project_copies(Arc::new(GitWorktrees))
         .with_extensions(extensions_with(client))
+        .with_contribution(contribution)
         .on_masker(|masker| log::mask_with(masker.clone()))
 }
 
@@ -252,12 +247,8 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 /// What the program that drives a session brings to it.
 #[derive(Clone, Default)]
 pub(crate) struct ClientParts {
-    /// Called at the points of the run.
-    pub(crate) callbacks: Vec<Arc<dyn Callback>>,
-    /// Who looks over the shoulder of calls.
-    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
-    /// What its user has open and not saved.
-    pub(crate) buffers: Option<Arc<dyn EditorBuffers>>,
+    /// Its callbacks and plugins, and what its user has open and not saved.
+    pub(crate) contribution: Contribution,
     /// Who keeps what files were, in place of this machine alone.
     pub(crate) versions: Option<Arc<SqliteVersions>>,
     /// The run of a task in whose name everything is written.
@@ -266,27 +257,6 @@ pub(crate) struct ClientParts {
     /// MCP servers for this session alone.
     #[cfg(feature = "mcp")]
     pub(crate) servers: haft_mcp::GivenServers,
-}
-
-/// Gives a session what its client has of its own.
-struct ClientExtension {
-    callbacks: Vec<Arc<dyn Callback>>,
-    plugins: Vec<Arc<dyn Plugin>>,
-    buffers: Option<Arc<dyn EditorBuffers>>,
-}
-
-impl Extension for ClientExtension {
-    fn contribute(&self, _: &ExtensionContext<'_>) -> Contribution {
-        Contribution {
-            callbacks: self.callbacks.clone(),
-            plugins: self.plugins.clone(),
-            readers: Readers {
-                buffers: self.buffers.clone(),
-                ..Readers::default()
-            },
-            ..Contribution::default()
-        }
-    }
 }
 
 /// Opens the session a run works in, with what its client brings.

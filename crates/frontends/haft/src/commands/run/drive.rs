@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_agent::config::Config;
-use haft_agent::{Places, RandomIds};
+use haft_agent::{Contribution, Places, RandomIds};
 use haft_claude::{
     ClientTerms, Dialect, ModelWish, StreamControl, UserPrompt, client_hooks, model_name,
 };
@@ -85,7 +85,7 @@ async fn open(
     take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.ask {
-        plan.approver = Some(Arc::new(StreamApprover {
+        plan.task.approver = Some(Arc::new(StreamApprover {
             control: Arc::clone(control),
             config_file: places.config_file(),
         }));
@@ -269,7 +269,10 @@ async fn client_parts(
     request: &Value,
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<ClientParts> {
-    let callbacks = client_hooks(&request["hooks"], args.claude.naming(), control)?;
+    let contribution = Contribution {
+        callbacks: client_hooks(&request["hooks"], args.claude.naming(), control)?,
+        ..Contribution::default()
+    };
     #[cfg(feature = "mcp")]
     {
         use haft_claude::ClientServers;
@@ -277,14 +280,14 @@ async fn client_parts(
         servers.link = Some(Arc::new(ClientServers::new(Arc::clone(control))));
         servers.fetch_listings(wiring::environment()).await;
         Ok(ClientParts {
-            callbacks,
+            contribution,
             servers,
             ..ClientParts::default()
         })
     }
     #[cfg(not(feature = "mcp"))]
     Ok(ClientParts {
-        callbacks,
+        contribution,
         ..ClientParts::default()
     })
 }
