@@ -10,7 +10,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use haft_agent::{Agent, HostEnvironment};
+use haft_agent::config::Config;
+use haft_agent::{Agent, HostEnvironment, Places};
 use haft_model::ProviderConfig;
 use haft_sandbox::OwnProgram;
 use haft_types::{Api, Event, PermissionMode, TurnResult};
@@ -23,16 +24,13 @@ pub(crate) async fn work(
     task: &str,
     tell: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<TurnResult, Box<dyn Error>> {
-    let agent = Agent::builder()
-        .environment(
-            HostEnvironment::new(std::env::vars_os()).supervised_by(OwnProgram::running()?),
-        )
-        .home(home)
+    let environment =
+        HostEnvironment::new(std::env::vars_os()).supervised_by(OwnProgram::running()?);
+    let agent = Agent::new(Places::under(home, environment), Config::default())
         .project(project)
-        .provider("mock", ProviderConfig::new(Api::Anthropic, url))
+        .with_provider("mock", ProviderConfig::new(Api::Anthropic, url))
         .model("mock/any")
-        .permission_mode(PermissionMode::AcceptEdits)
-        .build()?;
+        .permission_mode(PermissionMode::AcceptEdits);
     let mut session = agent.start(task).await?;
     let report = session
         .run(

@@ -5,7 +5,7 @@
 
 use std::{error::Error, future::ready, path::Path, sync::Arc};
 
-use haft_agent::{Agent, SetupError};
+use haft_agent::{Agent, HostEnvironment, Places, config::Config};
 use haft_model::ProviderConfig;
 use haft_tool::{Access, Group, Intent, Manual, ToolDefinition};
 use haft_types::{Api, Envelope, Event};
@@ -16,7 +16,7 @@ struct Roll {
     dice: u64,
 }
 
-pub(crate) fn croupier(url: &str, folder: &Path) -> Result<Agent, SetupError> {
+pub(crate) fn croupier(url: &str, folder: &Path) -> Agent {
     let manual = &const { Manual::of(Group::Others) };
     let roll = ToolDefinition::new("roll", "Rolls dice.", manual, Access::Read, |_| {
         Intent::Nothing
@@ -25,20 +25,20 @@ pub(crate) fn croupier(url: &str, folder: &Path) -> Result<Agent, SetupError> {
         let text = format!("{dice} dice show {} in all.", dice * 4);
         Box::pin(ready(Ok::<_, Envelope>(Envelope::success(text))))
     });
-    Agent::builder()
-        .provider("mock", ProviderConfig::new(Api::Anthropic, url))
+    let home = folder.join(".haft-example");
+    let places = Places::under(&home, HostEnvironment::default());
+    Agent::new(places, Config::default())
+        .with_provider("mock", ProviderConfig::new(Api::Anthropic, url))
         .model("mock/any")
-        .home(folder.join(".haft-example"))
         .project(folder)
         .role("You are a croupier.")
-        .tool(Arc::new(roll))
+        .with_tool(Arc::new(roll))
         .offer(["roll"])
-        .build()
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let agent = croupier("http://127.0.0.1:8080", Path::new("."))?;
+    let agent = croupier("http://127.0.0.1:8080", Path::new("."));
     let mut session = agent.start("Roll two dice").await?;
     let task = Some("Roll two dice".to_owned());
     let mut print = |event: &Event| println!("{event:?}");

@@ -1,25 +1,29 @@
 //! An agent that can open sessions: folders, configuration, extensions, clock and ids in one value.
+//!
+//! Everything has a default but the folders and the model. A program that needs more than the
+//! methods of [`Agent`] changes the [`Config`] or the [`RunPlan`].
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    Approver, Callback, Notice, Roles, Services, Session, SessionConfig, ToolHelp, Which,
+    Approver, Callback, Notice, PromptSettings, Services, Session, SessionConfig, TaskSettings,
+    ToolHelp, Which,
 };
-use haft_model::{Declared, ModelError, Secret};
+use haft_model::{Declared, ModelConfig, ModelError, ProviderConfig, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
 use haft_tool::{ChangeRecords, Plugin, Tool, Unrecorded};
 use haft_tools::ProjectCopies;
-use haft_types::{Clock, IdSource, Message};
+use haft_types::{Clock, IdSource, Message, PermissionMode};
 
-use crate::builder::{AgentBuilder, model_of};
 use crate::clock::{RandomIds, WallClock};
 use crate::config::Config;
 use crate::error::SetupError;
-use crate::extension::Extension;
+use crate::extension::{Contribution, Extension};
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
@@ -27,19 +31,19 @@ use crate::{defaults_notice, keys, knowledge, models, sandbox, spill, store, too
 
 /// Everything sessions are opened with that is the same for all of them.
 #[derive(Clone)]
+#[must_use]
 pub struct Agent {
     pub(crate) places: Places,
     pub(crate) config: Config,
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
-    pub(crate) callbacks: Vec<Arc<dyn Callback>>,
-    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
+    /// The contribution of the program that embeds the agent.
+    pub(crate) own: Contribution,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// Where runs work by default.
-    pub(crate) project: Option<Project>,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) limits: TurnLimits,
+    /// The folder to work in; `None` for the one of the environment.
+    project: Option<PathBuf>,
+    /// The settings of [`Self::plan`].
+    task: TaskSettings,
     pub(crate) on_masker: Option<MaskerListener>,
     pub(crate) changes: Arc<dyn ChangeRecords>,
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
@@ -49,33 +53,118 @@ pub struct Agent {
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
-    /// The agent of these folders and this configuration, with the real clock and random ids.
+    /// Creates an agent for these folders and this configuration, with the real clock and random
+    /// ids. Keys, proxies and other facts about the process come from the environment in `places`.
     pub fn new(places: Places, config: Config) -> Self {
         Self {
             places,
             config,
             extensions: Vec::new(),
-            tools: Vec::new(),
-            callbacks: Vec::new(),
-            plugins: Vec::new(),
+            own: Contribution::default(),
             clock: Arc::new(WallClock),
             ids: Arc::new(RandomIds),
             project: None,
-            approver: None,
-            limits: TurnLimits::default(),
+            task: TaskSettings::default(),
             on_masker: None,
             changes: Arc::new(Unrecorded),
             copies: None,
         }
     }
 
-    /// Makes one out of a model, a project and whatever else is said; see [`AgentBuilder`].
-    pub fn builder() -> AgentBuilder {
-        AgentBuilder::default()
+    /// Sets the folder to work in, which must exist when a run is planned. Default: the folder of
+    /// the environment.
+    pub fn project(self, folder: impl Into<PathBuf>) -> Self {
+        Self {
+            project: Some(folder.into()),
+            ..self
+        }
+    }
+
+    /// Sets the model, as `provider/model`: a built-in one, or one of [`Self::with_provider`].
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.config.model = Some(name.into());
+        self
+    }
+
+    /// Adds a server of models to the built-in ones.
+    pub fn with_provider(mut self, name: impl Into<String>, provider: ProviderConfig) -> Self {
+        self.config.providers.insert(name.into(), provider);
+        self
+    }
+
+    /// Declares the window, prices and cache of a model, named as `provider/model`.
+    pub fn with_model_config(mut self, name: impl Into<String>, model: ModelConfig) -> Self {
+        self.config.models.insert(name.into(), model);
+        self
+    }
+
+    /// Sets the permission mode. Default: the mode of the configuration.
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.config.permissions.mode = mode;
+        self
+    }
+
+    /// Sets the approver of calls. Without one, a call that needs approval is refused.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.task.approver = Some(approver);
+        self
+    }
+
+    /// Replaces the built-in role of a coding agent.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.config.roles.main = role.into();
+        self
+    }
+
+    /// Sets the tools to offer: names, aliases, groups, profiles, `*`, `none`. Default: the default
+    /// set.
+    pub fn offer(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config.tools.offer = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the limits of a run. Default: none.
+    pub fn limits(mut self, limits: TurnLimits) -> Self {
+        self.task.limits = limits;
+        self
+    }
+
+    /// Adds a tool, after the built-in ones and those of extensions.
+    pub fn with_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.own.tools.push(tool);
+        self
+    }
+
+    /// Adds a callback, which is called at the points of a run after those of extensions.
+    pub fn with_callback(mut self, callback: Arc<dyn Callback>) -> Self {
+        self.own.callbacks.push(callback);
+        self
+    }
+
+    /// Adds a plugin, which sees every tool call before and after it runs.
+    pub fn with_plugin(mut self, plugin: Arc<dyn Plugin>) -> Self {
+        self.own.plugins.push(plugin);
+        self
+    }
+
+    /// Adds tools, callbacks, plugins and more of the program that embeds the agent, as an extension
+    /// would.
+    pub fn with_contribution(mut self, own: Contribution) -> Self {
+        self.own.append(own);
+        self
+    }
+
+    /// Replaces the clock and the source of ids, for tests that compare whole requests.
+    pub fn with_clock_and_ids(self, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        Self { clock, ids, ..self }
+    }
+
+    /// Adds an extension, after those that the agent has.
+    pub fn with_extension(self, extension: Arc<dyn Extension>) -> Self {
+        self.with_extensions([extension])
     }
 
     /// The same with these extensions, after those it has.
-    #[must_use]
     pub fn with_extensions(
         mut self,
         extensions: impl IntoIterator<Item = Arc<dyn Extension>>,
@@ -86,7 +175,6 @@ impl Agent {
 
     /// The same with a listener that hears what must not be shown before a session is opened: keys
     /// out of files and of extensions, which a log outside of the session cannot know.
-    #[must_use]
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
         Self {
             on_masker: Some(Arc::new(tell)),
@@ -96,13 +184,11 @@ impl Agent {
 
     /// The same with a record of what calls change in files: before a file is changed, what it held
     /// is saved there.
-    #[must_use]
     pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
         Self { changes, ..self }
     }
 
     /// The same with copies of the project for sub-agents that ask for one.
-    #[must_use]
     pub fn with_project_copies(self, copies: Arc<dyn ProjectCopies>) -> Self {
         Self {
             copies: Some(copies),
@@ -110,23 +196,21 @@ impl Agent {
         }
     }
 
-    /// What a run of this conversation is opened with, as the builder and the configuration have
-    /// it. Further fields may be set before it is opened.
+    /// Returns the plan of a run in this conversation, from the agent and its configuration. The
+    /// plan may be changed before it is opened. Fails if the folder can't be read or the model is
+    /// unknown; nothing is opened or sent.
     pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
-        let project = match &self.project {
-            Some(project) => project.clone(),
-            None => Project::find(&self.places.environment, None)?,
-        };
-        let roles = Roles {
-            main: self.config.roles.read_main()?,
-            system_prompt: self.config.roles.read_system_prompt()?,
-            ..Roles::default()
-        };
-        let plan = RunPlan::of_config(&self.config, model_of(&self.config)?, project, which);
+        let environment = &self.places.environment;
+        let project = Project::find(environment, self.project.as_deref())?;
+        let model = models::configured_model(&self.config).ok_or(SetupError::NoModel)?;
+        models::declared_model(environment, &self.config, &model)?;
+        let plan = RunPlan::of_config(&self.config, model, project, which);
         Ok(RunPlan {
-            roles,
-            approver: self.approver.clone(),
-            limits: self.limits,
+            prompt: PromptSettings {
+                roles: self.config.roles.read()?,
+                ..plan.prompt
+            },
+            task: self.task.clone(),
             ..plan
         })
     }
@@ -169,7 +253,7 @@ impl Agent {
         let store = store::open_store_with_backups(places, config, &agent.extensions)?;
         let which = plan.which.clone();
         let (declared, key, replaced) = agent.usable_model(&mut plan)?;
-        if plan.limits.needs_price() && declared.spec.price.is_none() {
+        if plan.task.limits.needs_price() && declared.spec.price.is_none() {
             return Err(SetupError::Client(ModelError::NoPrice(
                 declared.spec.full_name(),
             )));
@@ -289,4 +373,69 @@ pub enum Look {
     AsTrusted,
     /// A model may be asked.
     MayAsk,
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_types::Api;
+
+    use super::*;
+    use crate::environment::HostEnvironment;
+
+    fn agent(folder: &std::path::Path) -> Agent {
+        let places = Places::under(&folder.join("home"), HostEnvironment::default());
+        Agent::new(places, Config::default())
+            .with_provider(
+                "mock",
+                ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9/v1"),
+            )
+            .project(folder)
+    }
+
+    fn poem() -> Which {
+        Which::New {
+            title: "a poem".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = || agent(folder.path());
+        let problem = |agent: Agent| agent.plan(poem()).err().unwrap().to_string();
+        assert!(problem(agent()).contains("no model is chosen"));
+        assert!(problem(agent().model("nobody/x")).contains("nobody"));
+        let nowhere = Places::find(HostEnvironment::default()).unwrap_err();
+        assert!(nowhere.to_string().contains("HAFT_HOME"));
+        assert!(
+            problem(agent().model("mock/x").project(folder.path().join("gone")))
+                .contains("project folder")
+        );
+        agent().model("mock/x").plan(poem()).unwrap();
+    }
+
+    #[test]
+    fn a_plan_takes_what_the_agent_was_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = TurnLimits {
+            turns: Some(3),
+            ..TurnLimits::default()
+        };
+        let agent = agent(folder.path())
+            .model("mock/x")
+            .permission_mode(PermissionMode::Plan)
+            .role("You are a poet.")
+            .offer(["none"])
+            .limits(limits);
+        let plan = agent.plan(poem()).unwrap();
+        assert_eq!(
+            (plan.model.as_str(), plan.mode, plan.task.limits),
+            ("mock/x", PermissionMode::Plan, limits)
+        );
+        assert_eq!(
+            (plan.prompt.roles.main.as_deref(), plan.tools.offered),
+            (Some("You are a poet."), vec!["none".to_owned()])
+        );
+        assert_eq!(plan.project.cwd, folder.path().canonicalize().unwrap());
+    }
 }

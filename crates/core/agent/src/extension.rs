@@ -117,8 +117,8 @@ pub struct ExtensionContext<'a> {
     pub money_limited: bool,
 }
 
-/// What a session has of an extension.
-#[derive(Default)]
+/// The parts that an extension, or the program that embeds the agent, adds to a session.
+#[derive(Clone, Default)]
 pub struct Contribution {
     /// Tools, after the built-in ones, in order.
     pub tools: Vec<Arc<dyn Tool>>,
@@ -138,6 +138,32 @@ pub struct Contribution {
     pub secrets: Vec<String>,
     /// What the user must see first, once.
     pub notices: Vec<Notice>,
+}
+
+impl Contribution {
+    /// Adds `next` after what is here. Of several readers of a kind the first one stays.
+    pub(crate) fn append(&mut self, next: Self) {
+        let Self {
+            tools,
+            catalogues,
+            callbacks,
+            plugins,
+            rules,
+            readers,
+            secrets,
+            notices,
+        } = next;
+        self.tools.extend(tools);
+        self.catalogues.extend(catalogues);
+        self.callbacks.extend(callbacks);
+        self.plugins.extend(plugins);
+        self.rules.extend(rules);
+        self.readers.documents = self.readers.documents.take().or(readers.documents);
+        self.readers.buffers = self.readers.buffers.take().or(readers.buffers);
+        self.readers.tools.extend(readers.tools);
+        self.secrets.extend(secrets);
+        self.notices.extend(notices);
+    }
 }
 
 /// Stands for an extension that is not part of the build: its section loads, and a session says

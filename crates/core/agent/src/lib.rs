@@ -1,5 +1,4 @@
-//! From settings to a running agent: configuration layers, wiring, the real clock and ids, the
-//! builder.
+//! From settings to a running agent: configuration layers, wiring, the real clock and ids.
 //!
 //! Every front end opens sessions through this crate and nowhere else. It is given the environment
 //! of a process and the folders to work in as values ([`HostEnvironment`], [`Places`]); it reads no
@@ -10,7 +9,8 @@
 //! [`config::Config`] (what is configured), [`Extension`] (what is registered beside the core).
 //!
 //! ```
-//! use haft_agent::Agent;
+//! use haft_agent::config::Config;
+//! use haft_agent::{Agent, HostEnvironment, Places};
 //! use haft_model::ProviderConfig;
 //! use haft_types::{Api, Event, Outcome, PermissionMode};
 //! use tokio_util::sync::CancellationToken;
@@ -20,13 +20,12 @@
 //! # use haft_testkit::{Reply, Script, ScriptedServer};
 //! # let server = ScriptedServer::start(Script::replies([Reply::text("Nothing here yet.")])?).await?;
 //! # let (url, folder) = (server.base_url(Api::Anthropic), tempfile::tempdir()?);
-//! let agent = Agent::builder()
-//!     .provider("local", ProviderConfig::new(Api::Anthropic, url))
+//! let places = Places::under(&folder.path().join("home"), HostEnvironment::default());
+//! let agent = Agent::new(places, Config::default())
+//!     .with_provider("local", ProviderConfig::new(Api::Anthropic, url))
 //!     .model("local/any")
-//!     .home(folder.path().join("home"))
 //!     .project(folder.path())
-//!     .permission_mode(PermissionMode::Plan)
-//!     .build()?;
+//!     .permission_mode(PermissionMode::Plan);
 //! let task = "What is in this folder?";
 //! let mut session = agent.start(task).await?;
 //! let mut on_event = |event: &Event| println!("{event:?}");
@@ -37,7 +36,6 @@
 //! ```
 
 mod agent;
-mod builder;
 mod clock;
 pub mod config;
 mod defaults_notice;
@@ -63,7 +61,6 @@ mod tool_help;
 mod wiring;
 
 pub use agent::{Agent, Look};
-pub use builder::AgentBuilder;
 pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
@@ -76,6 +73,8 @@ pub use haft_engine::{
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
+/// The settings of a session that a [`RunPlan`] embeds.
+pub use haft_engine::{Leftovers, PromptSettings, TaskSettings, ToolSettings};
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;
 /// The trust in a project, which decides what extensions take from its files.
@@ -85,8 +84,9 @@ pub use haft_project::{
 /// What an editor has to say of its open files and terminals, and who looks at the calls that
 /// change them.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
-/// A folder whose files are read without following links on the way.
-pub use haft_tools::OpenFolder;
+/// A folder whose files are read without following links on the way, and what is read of files
+/// beside plain text.
+pub use haft_tools::{OpenFolder, Readers};
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use keys::{KeyState, key_of, key_state};

@@ -1,12 +1,10 @@
 //! What one run is opened with, after configuration and whatever the front end adds are one.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use haft_context::{PromptSections, SystemSection};
 pub use haft_engine::turn::TurnLimits;
-use haft_engine::{AnswerSchema, Approver, Leftovers, Roles, SharedBudget, Which};
+use haft_engine::{PromptSettings, Roles, SharedBudget, TaskSettings, ToolSettings, Which};
 use haft_project::agents::AgentDefinition;
 use haft_types::PermissionMode;
 
@@ -15,6 +13,9 @@ use crate::error::SetupError;
 use crate::project::Project;
 
 /// What a run is opened with, after flags and configuration are one.
+///
+/// Embeds the settings of the session. Opening the session completes them from the machine, the
+/// configuration and the extensions.
 #[derive(Clone)]
 pub struct RunPlan {
     /// The main model, as `provider/model`.
@@ -26,31 +27,16 @@ pub struct RunPlan {
     pub project: Project,
     /// Folders beside the project that its tools may use.
     pub added_folders: Vec<PathBuf>,
-    /// The role of the model.
-    pub roles: Roles,
     /// How much may happen without asking.
     pub mode: PermissionMode,
-    /// Who is asked; without one, asking means no.
-    pub approver: Option<Arc<dyn Approver>>,
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
-    /// empty.
-    pub offered_tools: Vec<String>,
-    /// What of them may be offered at all, to sub-agents too; everything when absent.
-    pub tools_within: Option<Vec<String>>,
-    /// Whether they are an agent's file's, which may name tools that are not here.
-    pub tools_of_agent_file: bool,
-    /// The user's profiles of tools.
-    pub tool_profiles: BTreeMap<String, Vec<String>>,
-    /// Paths named as the focus of the task.
-    pub focus_files: Vec<String>,
-    /// What it may use up.
-    pub limits: TurnLimits,
-    /// Whether only the model's report that the goal is reached ends a turn.
-    pub goal: bool,
-    /// What becomes of what still runs when a turn is over.
-    pub leftovers: Leftovers,
-    /// What the final answer must look like.
-    pub answer: Option<AnswerSchema>,
+    /// The role of the model and the focus of its task. Opening adds the sections of `[prompt]` and
+    /// the description of the machine, and the project's focus files if none are named.
+    pub prompt: PromptSettings,
+    /// The choice of tools. Opening adds the tools and plugins of extensions before those named
+    /// here, and the environment of child processes.
+    pub tools: ToolSettings,
+    /// The goal of the run, its limits, the form of its answer, and the approver of its calls.
+    pub task: TaskSettings,
     /// The conversation.
     pub which: Which,
     /// Whether the project's own files are left alone although it is trusted. What they forbid
@@ -79,19 +65,15 @@ impl RunPlan {
             model,
             project,
             added_folders: Vec::new(),
-            roles: Roles::default(),
             mode: config.permissions.mode,
-            approver: None,
-            offered_tools: config.tools.offer.clone(),
-            tools_within: None,
-            tools_of_agent_file: false,
+            prompt: PromptSettings::default(),
+            tools: ToolSettings {
+                offered: config.tools.offer.clone(),
+                profiles: config.tools.profiles.clone(),
+                ..ToolSettings::default()
+            },
+            task: TaskSettings::default(),
             otherwise: None,
-            tool_profiles: config.tools.profiles.clone(),
-            focus_files: Vec::new(),
-            limits: TurnLimits::default(),
-            goal: false,
-            leftovers: Leftovers::End,
-            answer: None,
             which,
             ignores_project: false,
             agents: Vec::new(),
@@ -101,6 +83,15 @@ impl RunPlan {
 }
 
 impl RolesConfig {
+    /// Reads the role and the system prompt of the main agent, from their files if they name any.
+    pub fn read(&self) -> Result<Roles, SetupError> {
+        Ok(Roles {
+            main: self.read_main()?,
+            system_prompt: self.read_system_prompt()?,
+            ..Roles::default()
+        })
+    }
+
     /// The role definition of the main agent, from its file where it names one.
     pub fn read_main(&self) -> Result<Option<String>, SetupError> {
         text_or_file(&self.main, self.main_file.as_deref())

@@ -265,7 +265,7 @@ impl ProjectPolicy {
             .unreadable(&workspace),
         );
         config.sandbox.hidden.extend(self.hidden);
-        plan.tools_within = self.offer;
+        plan.tools.within = self.offer;
         Ok(())
     }
 }

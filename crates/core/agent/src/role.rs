@@ -49,16 +49,17 @@ impl RunPlan {
                 file: paths.shown(&agent.path),
             });
         }
-        self.roles.main = Some(agent.role.clone());
-        if self.roles.system_prompt.is_none() {
-            self.roles.system_prompt.clone_from(&agent.system_prompt);
+        self.prompt.roles.main = Some(agent.role.clone());
+        let roles = &mut self.prompt.roles;
+        if roles.system_prompt.is_none() {
+            roles.system_prompt.clone_from(&agent.system_prompt);
         }
         if let (false, Some(model)) = (chosen.model, &agent.model) {
             self.otherwise = Some(std::mem::replace(&mut self.model, model.clone()));
         }
         if !chosen.tools {
-            self.tools_of_agent_file = true;
-            self.offered_tools = match &agent.tools {
+            self.tools.of_agent_file = true;
+            self.tools.offered = match &agent.tools {
                 AgentTools::All => vec!["*".to_owned()],
                 AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],
                 AgentTools::Only(names) => names.clone(),

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules,
-    PromptSettings, Roles, SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget,
-    StartGuard, TaskSettings, ToolHelp, ToolSettings,
+    DecisionState, HookHost, KnowledgeSettings, ModelServices, Notice, PromptSettings,
+    SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, SharedServices,
+    StartGuard, ToolHelp,
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{
@@ -18,7 +18,7 @@ use haft_permission::{
 use haft_project::external::HelpCache;
 use haft_project::hooks::Hook;
 use haft_project::library::Libraries;
-use haft_project::{TrustList, TrustState};
+use haft_project::{KnowledgePaths, TrustList, TrustState};
 use haft_sandbox::{Sandbox, SandboxConfig};
 use haft_store::Store;
 use haft_text::Masker;
@@ -34,6 +34,7 @@ use crate::error::{ConfigError, SetupError};
 use crate::extension::{Contribution, ExtensionContext};
 use crate::places::Places;
 use crate::plan::{RunPlan, RunStep};
+use crate::project::Project;
 use crate::{hooks, knowledge, machine, models, sandbox};
 
 /// The namespace of the conversations of steps: beside those of the project, and never the current
@@ -53,7 +54,6 @@ pub(crate) fn prepare(
     key: Option<Secret>,
 ) -> Result<(SessionConfig, Services), SetupError> {
     let Agent { places, config, .. } = agent;
-    let config = config.clone();
     let host = &places.environment;
     let model = declared.spec.clone();
     let workspace = workspace(places, &plan);
@@ -70,28 +70,28 @@ pub(crate) fn prepare(
     let record = TrustList::at(places.trust_file())
         .record(&plan.project.root)
         .map_err(SetupError::Trust)?;
-    let shared = Arc::new(DecisionState::new(plan.mode));
+    let decisions = Arc::new(DecisionState::new(plan.mode));
     let guard = Arc::new(StartGuard::new(
-        plan.approver.clone(),
-        Arc::clone(&shared),
+        plan.task.approver.clone(),
+        Arc::clone(&decisions),
         record.runs.clone(),
     ));
     let given = contributions(
         agent,
         &ExtensionContext {
             places,
-            config: &config,
+            config,
             project: &plan.project,
             trust_state: &trust_state,
             record: &record,
-            shared: &shared,
+            shared: &decisions,
             guard: &guard,
             supervisor: &supervisor,
             child_environment: &child_environment,
-            approver: plan.approver.as_ref(),
+            approver: plan.task.approver.as_ref(),
             model: &model,
             counter: &counter,
-            money_limited: plan.limits.needs_price(),
+            money_limited: plan.task.limits.needs_price(),
         },
     );
     let masker = Masker::knowing(
@@ -110,9 +110,21 @@ pub(crate) fn prepare(
         sandbox::confinement(&sandbox),
     )?;
     if !trust_state.is_trusted() {
-        permissions.rules = mem::take(&mut permissions.rules).for_untrusted();
+        permissions.rules = permissions.rules.for_untrusted();
     }
-    let permissions = with_rules(permissions, given.rules);
+    let notices = opening_notices(
+        config,
+        &plan,
+        &trust_state,
+        given.notices.into_iter().chain(problems),
+    );
+    let hook_host = HookHost {
+        supervisor: Arc::clone(&supervisor),
+        environment: Arc::clone(&child_environment),
+        sandbox: sandbox.clone(),
+        guard,
+    };
+    let hooks = hooks::callbacks(found, hook_host);
     let namespace = plan.project.namespace();
     let (name, budget, conversations) = match plan.step {
         Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS}")),
@@ -122,58 +134,25 @@ pub(crate) fn prepare(
             namespace.clone(),
         ),
     };
-    let hook_host = HookHost {
-        supervisor: Arc::clone(&supervisor),
-        environment: Arc::clone(&child_environment),
-        sandbox: sandbox.clone(),
-        guard,
-    };
     let services = Services {
-        store,
-        changes: Arc::clone(&agent.changes),
-        copies: agent.copies.clone(),
-        models: model_services(host, &config, &plan.model, declared, key)?,
-        delegation: Delegation {
-            hub: Arc::new(Hub::with_groups(config.groups)),
-            budget,
-        },
-        counter,
+        models: model_services(host, config, &plan.model, declared, key)?,
+        shared: Arc::new(shared_services(agent, store, counter, budget)),
         running: Arc::new(
-            Running::new(Arc::clone(&supervisor), config.limits)
+            Running::new(supervisor, config.limits)
                 .held_in(sandbox)
                 .with_readers(given.readers),
         ),
-        approver: plan.approver,
-        clock: Arc::clone(&agent.clock),
-        ids: Arc::clone(&agent.ids),
     };
-    let callbacks = hooks::callbacks(found, hook_host);
-    let variables = config.unknown_variables.iter().map(|variable| Notice {
-        code: UNKNOWN_VARIABLE,
-        message: variable.to_string(),
-        failed: false,
-    });
-    let variables: Vec<_> = variables.collect();
-    let untrusted =
-        knowledge::untrusted(&trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
-    let focus_files = if plan.focus_files.is_empty() {
-        haft_project::memory::load(&paths, &mut Vec::new()).focus_files
-    } else {
-        plan.focus_files
-    };
+    let prompt = complete_prompt(plan.prompt, places, config, &plan.project, &paths)?;
+    let mut tools = plan.tools;
+    tools.further.splice(0..0, given.tools);
+    tools.plugins.splice(0..0, given.plugins);
+    tools.child_environment = child_environment;
     let session = SessionConfig {
         agent: name,
         model,
-        policy: config.context,
-        prompt: PromptSettings {
-            roles: Roles {
-                sections: config.prompt.read(&places.config, host.home().as_deref())?,
-                ..plan.roles
-            },
-            environment: machine::described(host, &plan.project),
-            rules: ProjectRules::Told,
-            focus_files,
-        },
+        policy: config.context.clone(),
+        prompt,
         folders: SessionFolders {
             workspace,
             private: vec![
@@ -190,36 +169,73 @@ pub(crate) fn prepare(
             notes: namespace,
             agents: plan.agents,
         },
-        tools: ToolSettings {
-            further: given.tools,
-            offered: plan.offered_tools,
-            within: plan.tools_within,
-            of_agent_file: plan.tools_of_agent_file,
-            profiles: plan.tool_profiles,
-            plugins: agent.plugins.iter().cloned().chain(given.plugins).collect(),
-            child_environment,
-        },
+        tools,
         safety: SafetySettings {
             masker,
-            permissions,
-            shared,
+            permissions: with_rules(permissions, given.rules),
+            shared: decisions,
         },
-        task: TaskSettings {
-            limits: plan.limits,
-            goal: plan.goal,
-            answer: plan.answer,
-            leftovers: plan.leftovers,
-        },
-        callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
+        task: plan.task,
+        callbacks: hooks.into_iter().chain(given.callbacks).collect(),
         namespace: conversations,
-        notices: variables
-            .into_iter()
-            .chain(untrusted)
-            .chain(given.notices)
-            .chain(problems)
-            .collect(),
+        notices,
     };
     Ok((session, services))
+}
+
+/// Adds to a plan's settings of the prompt what the configuration, the machine and the project say.
+fn complete_prompt(
+    mut prompt: PromptSettings,
+    places: &Places,
+    config: &Config,
+    project: &Project,
+    paths: &KnowledgePaths,
+) -> Result<PromptSettings, SetupError> {
+    let host = &places.environment;
+    prompt.roles.sections = config.prompt.read(&places.config, host.home().as_deref())?;
+    prompt.environment = machine::described(host, project);
+    if prompt.focus_files.is_empty() {
+        prompt.focus_files = haft_project::memory::load(paths, &mut Vec::new()).focus_files;
+    }
+    Ok(prompt)
+}
+
+/// The notices that a session begins with.
+fn opening_notices(
+    config: &Config,
+    plan: &RunPlan,
+    trust_state: &TrustState,
+    further: impl IntoIterator<Item = Notice>,
+) -> Vec<Notice> {
+    let variables = config.unknown_variables.iter().map(|variable| Notice {
+        code: UNKNOWN_VARIABLE,
+        message: variable.to_string(),
+        failed: false,
+    });
+    let untrusted =
+        knowledge::untrusted(trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
+    variables.chain(untrusted).chain(further).collect()
+}
+
+/// The services that a session shares with the agents it starts.
+fn shared_services(
+    agent: &Agent,
+    store: Arc<dyn Store>,
+    counter: Arc<dyn TokenCounter>,
+    budget: SharedBudget,
+) -> SharedServices {
+    let config = &agent.config;
+    SharedServices {
+        store,
+        changes: Arc::clone(&agent.changes),
+        copies: agent.copies.clone(),
+        counter,
+        clock: Arc::clone(&agent.clock),
+        ids: Arc::clone(&agent.ids),
+        opener: models::models(&agent.places.environment, config),
+        hub: Arc::new(Hub::with_groups(config.groups.clone())),
+        budget,
+    }
 }
 
 /// Logs what a session starts with. Skipped files are logged with the notices about them.
@@ -257,7 +273,6 @@ fn model_services(
             config,
             config.model_roles.own(ModelRole::Summary).iter(),
         )?,
-        opener: models::models(host, config),
         client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
     })
 }
@@ -274,34 +289,23 @@ fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
 }
 
 /// What all extensions give together, in the order they were registered, and after them the agent's
-/// own.
+/// own; of the plugins, the agent's own come first.
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
-    let mut all = Contribution::default();
+    let mut own = agent.own.clone();
+    let mut all = Contribution {
+        plugins: mem::take(&mut own.plugins),
+        ..Contribution::default()
+    };
     let mut search_at = None;
-    for extension in &agent.extensions {
-        let Contribution {
-            tools,
-            catalogues,
-            callbacks,
-            plugins,
-            rules,
-            readers,
-            secrets,
-            notices,
-        } = extension.contribute(context);
-        all.readers.documents = all.readers.documents.or(readers.documents);
-        all.readers.buffers = all.readers.buffers.or(readers.buffers);
-        all.readers.tools.extend(readers.tools);
-        all.tools.extend(tools);
-        if !catalogues.is_empty() {
-            search_at.get_or_insert(all.tools.len());
+    let of_extensions = agent
+        .extensions
+        .iter()
+        .map(|extension| extension.contribute(context));
+    for given in of_extensions.chain([own]) {
+        if !given.catalogues.is_empty() {
+            search_at.get_or_insert(all.tools.len() + given.tools.len());
         }
-        all.catalogues.extend(catalogues);
-        all.callbacks.extend(callbacks);
-        all.plugins.extend(plugins);
-        all.rules.extend(rules);
-        all.secrets.extend(secrets);
-        all.notices.extend(notices);
+        all.append(given);
     }
     if let Some(at) = search_at {
         all.tools.insert(
@@ -309,8 +313,6 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
             Arc::new(ToolSearch::new(mem::take(&mut all.catalogues))),
         );
     }
-    all.tools.extend(agent.tools.iter().cloned());
-    all.callbacks.extend(agent.callbacks.iter().cloned());
     all
 }
 

@@ -43,8 +43,9 @@ pub use request::edit::{CacheState, ContextLine, EditNews, RangeSummary};
 pub use request::quoted::{prefix_cache_of, sent_of};
 pub use session::Session;
 pub use session::config::{
-    Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
-    SafetySettings, Services, SessionConfig, SessionFolders, TaskSettings, ToolSettings,
+    KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
+    SafetySettings, Services, SessionConfig, SessionFolders, SharedServices, TaskSettings,
+    ToolSettings,
 };
 pub use session::model_opener::{ModelOpener, Standby};
 pub use session::models::SwitchError;

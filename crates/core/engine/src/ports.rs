@@ -16,7 +16,7 @@ mod transcript;
 mod useful;
 
 pub(crate) use children::Children;
-pub(crate) use knowledge::{Knowledge, KnowledgeServices, SharedKnowledge};
+pub(crate) use knowledge::{Knowledge, SharedKnowledge};
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;
 pub(crate) use reads::Reads;

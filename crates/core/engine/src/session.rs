@@ -94,7 +94,7 @@ impl Session {
 
     /// Returns the documents that every request holds: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
-        let counter = &self.services.counter;
+        let counter = &self.services.shared.counter;
         let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
         self.prompt
             .documents()

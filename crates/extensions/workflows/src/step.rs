@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haft_agent::{OwnChoice, RunPlan, RunStep, SetupError};
 use haft_engine::turn::TurnLimits;
-use haft_engine::{OpenError, Roles, RunReport, Session, Which};
+use haft_engine::{OpenError, RunReport, Session, Which};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
 use haft_tools::MergeReport;
@@ -302,27 +302,19 @@ fn plan(
     let model = own
         .or_else(|| haft_agent::configured_model(config))
         .ok_or(SetupError::NoModel)?;
-    let roles = &config.roles;
-    let roles = Roles {
-        main: roles.read_main()?,
-        system_prompt: roles.read_system_prompt()?,
-        ..Roles::default()
+    let roles = config.roles.read()?;
+    let mut plan = RunPlan::of_config(config, model, shared.project.clone(), which);
+    plan.prompt.roles = roles;
+    plan.mode = shared.mode.unwrap_or(plan.mode);
+    plan.task.approver.clone_from(&shared.approver);
+    plan.task.limits = TurnLimits {
+        wall_time: time,
+        ..shared.limits
     };
-    let configured = RunPlan::of_config(config, model, shared.project.clone(), which);
-    let mut plan = RunPlan {
-        roles,
-        mode: shared.mode.unwrap_or(configured.mode),
-        approver: shared.approver.clone(),
-        limits: TurnLimits {
-            wall_time: time,
-            ..shared.limits
-        },
-        step: Some(RunStep {
-            name: step.name.clone(),
-            budget: shared.budget.clone(),
-        }),
-        ..configured
-    };
+    plan.step = Some(RunStep {
+        name: step.name.clone(),
+        budget: shared.budget.clone(),
+    });
     if let Some(agent) = &step.agent {
         plan.take_role(&shared.places, agent, chosen)?;
     }

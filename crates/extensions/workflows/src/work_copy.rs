@@ -29,7 +29,7 @@ impl WorkCopy {
         config: &mut SessionConfig,
         services: &mut Services,
     ) -> Result<Self, String> {
-        let Some(copies) = services.copies.clone() else {
+        let Some(copies) = services.shared.copies.clone() else {
             return Err("it works in a copy of the project, and this agent makes none".to_owned());
         };
         let project = config.folders.workspace.clone();
@@ -39,7 +39,7 @@ impl WorkCopy {
         let workspace = project.clone();
         let folder = config.folders.worktrees.clone();
         let trusted = config.knowledge.paths.trusted;
-        let now = services.clock.now().into();
+        let now = services.shared.clock.now().into();
         let made = spawn_blocking(move || {
             copies.open(&CopyRequest {
                 conversation: &conversation,
@@ -70,7 +70,7 @@ impl WorkCopy {
         config.folders.workspace = workspace;
         services.running = Arc::new(services.running.anew_in(folders));
         let private = config.folders.private.clone();
-        let changes = Arc::clone(&services.changes);
+        let changes = Arc::clone(&services.shared.changes);
         Ok(Self {
             copy,
             project,

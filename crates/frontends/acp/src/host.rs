@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{Approver, Callback, EditorBuffers, Plugin, Session, TurnLimits, Which};
+use haft_agent::{Approver, Contribution, Leftovers, Session, TaskSettings, Which};
 use haft_types::{ConversationId, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -36,18 +36,13 @@ pub struct OpenRequest {
     pub model: Option<String>,
     /// Another mode than the configured one.
     pub mode: Option<PermissionMode>,
-    /// Who is asked.
-    pub approver: Option<Arc<dyn Approver>>,
     /// MCP servers for this session alone, each as JSON in the shape of `.mcp.json`.
     pub servers: Vec<String>,
-    /// Who looks over the shoulder of its calls.
-    pub plugins: Vec<Arc<dyn Plugin>>,
-    /// Who is called at the points of a run.
-    pub callbacks: Vec<Arc<dyn Callback>>,
-    /// What its user has open and not saved.
-    pub buffers: Option<Arc<dyn EditorBuffers>>,
-    /// What a run may use up.
-    pub limits: TurnLimits,
+    /// The plugins of the client, and the files that its user has open and not saved.
+    pub client: Contribution,
+    /// The limits of a run and the approver of its calls. By default, background tasks go on
+    /// between turns.
+    pub task: TaskSettings,
 }
 
 impl OpenRequest {
@@ -59,12 +54,12 @@ impl OpenRequest {
             which,
             model: None,
             mode: None,
-            approver: None,
             servers: Vec::new(),
-            plugins: Vec::new(),
-            callbacks: Vec::new(),
-            buffers: None,
-            limits: TurnLimits::default(),
+            client: Contribution::default(),
+            task: TaskSettings {
+                leftovers: Leftovers::Keep,
+                ..TaskSettings::default()
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, CurrentModeUpdate, NoticeSeverity, PromptResponse, SessionConfigOption,
     SessionInfoUpdate, SessionModeState, SessionUpdate, StopReason, UnstructuredCommandInput,
 };
-use haft_agent::{Approver, ModeSwitch, Session, Which};
+use haft_agent::{Approver, Contribution, ModeSwitch, Readers, Session, Which};
 use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -351,21 +351,26 @@ impl LiveSession {
             host,
             ..
         } = &self.setup;
-        let session = host
-            .open(OpenRequest {
-                added_folders: added_folders.clone(),
-                model: Some(model),
-                mode: Some(mode),
-                approver: Some(self.approver()),
-                servers: servers.clone(),
+        let mut request = OpenRequest {
+            added_folders: added_folders.clone(),
+            model: Some(model),
+            mode: Some(mode),
+            servers: servers.clone(),
+            client: Contribution {
                 plugins: files
                     .iter()
                     .map(|files| Arc::new(files.clone()) as _)
                     .collect(),
-                buffers: files.clone().map(|files| Arc::new(files) as _),
-                ..OpenRequest::new(cwd.clone(), which)
-            })
-            .await?;
+                readers: Readers {
+                    buffers: files.clone().map(|files| Arc::new(files) as _),
+                    ..Readers::default()
+                },
+                ..Contribution::default()
+            },
+            ..OpenRequest::new(cwd.clone(), which)
+        };
+        request.task.approver = Some(self.approver());
+        let session = host.open(request).await?;
         let mut state = self.state.borrow_mut();
         let switch = session.mode_switch();
         // It may have been changed while the session was opened.

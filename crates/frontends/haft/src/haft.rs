@@ -203,10 +203,12 @@ impl Settings {
     /// Like [`Self::agent`], with the parts that the client of a session brings.
     pub(crate) fn agent_with(&self, client: ClientParts) -> Agent {
         let versions = client.versions.clone().unwrap_or_else(|| self.versions());
+        let contribution = client.contribution.clone();
         Agent::new(self.places.clone(), self.config.clone())
             .with_change_records(Arc::new(FileChanges::new(versions)))
             .with_project_copies(Arc::new(GitWorktrees))
             .with_extensions(wiring::extensions_with(client))
+            .with_contribution(contribution)
             .on_masker(|masker| log::mask_with(masker.clone()))
     }
 

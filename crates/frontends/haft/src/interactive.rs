@@ -126,7 +126,7 @@ pub(crate) fn run(
     let chosen = SessionChoices {
         mode: plan.mode,
         model: None,
-        focus: plan.focus_files,
+        focus: plan.prompt.focus_files,
     };
     let project = plan.project;
     let mut session = TuiSession {
@@ -430,9 +430,9 @@ impl TuiSession<'_> {
         let mut plan = lower(&args, &self.settings, project, Some(prompt))?;
         take_role(&mut plan, self.args, &self.settings.places)?;
         plan.which = which;
-        plan.leftovers = Leftovers::Keep;
+        plan.task.leftovers = Leftovers::Keep;
         plan.mode = self.chosen.mode;
-        plan.focus_files.clone_from(&self.chosen.focus);
+        plan.prompt.focus_files.clone_from(&self.chosen.focus);
         if let Some(model) = &self.chosen.model {
             plan.model.clone_from(model);
         }
@@ -442,7 +442,7 @@ impl TuiSession<'_> {
                 .map(drop)
                 .map_err(|error| error.to_string())
         };
-        plan.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
+        plan.task.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
         let opened = self.settings.open_session(plan).await;
         let session = self.session.insert(opened.map_err(usage_errors)?);
         session.attach(std::mem::take(&mut self.images));

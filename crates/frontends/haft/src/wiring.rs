@@ -22,13 +22,10 @@ use std::sync::Arc;
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
-    ConfigError, Contribution, Extension, ExtensionContext, HostEnvironment, Places,
-    PolicyExtension,
+    ConfigError, Contribution, Extension, HostEnvironment, Places, PolicyExtension,
 };
 use haft_changes::versions::SqliteVersions;
-use haft_engine::Callback;
-use haft_tool::{EditorBuffers, Plugin, Tool};
-use haft_tools::Readers;
+use haft_tool::Tool;
 use haft_tui::TuiConfig;
 
 use language::LanguageChoice;
@@ -98,11 +95,6 @@ pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         Arc::new(haft_worker::WorkerExtension),
         #[cfg(not(feature = "postgres"))]
         Arc::new(AbsentExtension::new("worker", "worker", "postgres")),
-        Arc::new(ClientExtension {
-            callbacks: client.callbacks,
-            plugins: client.plugins,
-            buffers: client.buffers,
-        }),
     ]
 }
 
@@ -133,12 +125,8 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 /// What the program that drives a session brings to it.
 #[derive(Clone, Default)]
 pub(crate) struct ClientParts {
-    /// Called at the points of the run.
-    pub(crate) callbacks: Vec<Arc<dyn Callback>>,
-    /// Who looks over the shoulder of calls.
-    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
-    /// What its user has open and not saved.
-    pub(crate) buffers: Option<Arc<dyn EditorBuffers>>,
+    /// Its callbacks and plugins, and what its user has open and not saved.
+    pub(crate) contribution: Contribution,
     /// Who keeps what files were, in place of this machine alone.
     pub(crate) versions: Option<Arc<SqliteVersions>>,
     /// The run of a task in whose name everything is written.
@@ -147,27 +135,6 @@ pub(crate) struct ClientParts {
     /// MCP servers for this session alone.
     #[cfg(feature = "mcp")]
     pub(crate) servers: haft_mcp::GivenServers,
-}
-
-/// Gives a session what its client has of its own.
-struct ClientExtension {
-    callbacks: Vec<Arc<dyn Callback>>,
-    plugins: Vec<Arc<dyn Plugin>>,
-    buffers: Option<Arc<dyn EditorBuffers>>,
-}
-
-impl Extension for ClientExtension {
-    fn contribute(&self, _: &ExtensionContext<'_>) -> Contribution {
-        Contribution {
-            callbacks: self.callbacks.clone(),
-            plugins: self.plugins.clone(),
-            readers: Readers {
-                buffers: self.buffers.clone(),
-                ..Readers::default()
-            },
-            ..Contribution::default()
-        }
-    }
 }
 
 /// Logs where the settings of a session come from: files and names of variables, never a value.

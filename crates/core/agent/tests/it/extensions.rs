@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::config::{Section, Sources, load};
 use haft_agent::{
-    AbsentExtension, Agent, Contribution, Extension, ExtensionContext, HostEnvironment,
+    AbsentExtension, Agent, Contribution, Extension, ExtensionContext, HostEnvironment, Places,
 };
 use haft_engine::Notice;
 use haft_model::ProviderConfig;
@@ -97,27 +97,18 @@ async fn a_session_has_what_extensions_give_it() {
             .collect(),
         ..Sources::default()
     });
-    let mut builder = Agent::builder()
-        .config(loaded.unwrap().config)
-        .environment(
-            HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::running().unwrap()),
-        )
-        .home(folder.path().join("home"))
+    let environment =
+        HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::running().unwrap());
+    let places = Places::under(&folder.path().join("home"), environment);
+    let agent = Agent::new(places, loaded.unwrap().config)
         .project(folder.path())
-        .provider(
+        .with_provider(
             "mock",
             ProviderConfig::new(Api::Anthropic, server.base_url(Api::Anthropic)),
         )
-        .model("mock/any");
-    for extension in extensions {
-        builder = builder.with(extension);
-    }
-    let mut session = builder
-        .build()
-        .unwrap()
-        .start("What time is it?")
-        .await
-        .unwrap();
+        .model("mock/any")
+        .with_extensions(extensions);
+    let mut session = agent.start("What time is it?").await.unwrap();
     let mut notices = Vec::new();
     let mut hear = |event: &Event| {
         if let EventBody::Notice { code, message } | EventBody::Error { code, message } =

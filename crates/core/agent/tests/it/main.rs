@@ -71,7 +71,7 @@ async fn an_agent_with_its_own_tool_and_none_for_files() {
     ])
     .await;
     let folder = tempfile::tempdir().unwrap();
-    let agent = own_tool::croupier(&server.base_url(Api::Anthropic), folder.path()).unwrap();
+    let agent = own_tool::croupier(&server.base_url(Api::Anthropic), folder.path());
     let mut session = agent.start("Roll two dice").await.unwrap();
     let expected_events = [
         "conversation",

@@ -8,9 +8,9 @@ use haft_context::Policy;
 use haft_engine::hub::Hub;
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    DecisionState, Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices,
-    ProjectRules, PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders,
-    SharedBudget, TaskSettings, ToolHelp, ToolSettings, Which,
+    DecisionState, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules,
+    PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget,
+    SharedServices, TaskSettings, ToolHelp, ToolSettings, Which,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
@@ -91,28 +91,28 @@ impl Desk {
         let at = |name: &str| self.folder.path().join(name);
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let supervisor = Arc::new(Supervisor::new(OwnProgram::running()?));
-        let services = Services {
+        let shared = SharedServices {
             store: Arc::clone(&self.store),
             changes: Arc::new(Unrecorded),
             copies: None,
+            counter: Arc::new(O200k),
+            clock,
+            ids: Arc::clone(&self.ids),
+            opener: ModelOpener::new(|name| Err(format!("there is no model `{name}`"))),
+            hub: Arc::new(Hub::with_groups([])),
+            budget: SharedBudget::default(),
+        };
+        let services = Services {
+            shared: Arc::new(shared),
             models: ModelServices {
                 client: Client::new(declared, None, retry)?,
                 fallbacks: [].into(),
                 summarisers: [].into(),
-                opener: ModelOpener::new(|name| Err(format!("there is no model `{name}`"))),
             },
-            delegation: Delegation {
-                hub: Arc::new(Hub::with_groups([])),
-                budget: SharedBudget::default(),
-            },
-            counter: Arc::new(O200k),
             running: Arc::new(Running::new(
                 supervisor,
                 haft_tools::LimitsConfig::default(),
             )),
-            approver: None,
-            clock,
-            ids: Arc::clone(&self.ids),
         };
         let root = self.folder.path().to_owned();
         let cwd = self.folder.path().to_owned();
@@ -167,6 +167,7 @@ impl Desk {
                 goal: false,
                 answer: None,
                 leftovers: Leftovers::Keep,
+                approver: None,
             },
             callbacks: Vec::new(),
             namespace: "p".into(),

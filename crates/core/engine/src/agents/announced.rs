@@ -64,7 +64,7 @@ impl Session {
             .chain(&left)
             .map(|one| Value::from(one.conversation.as_str()))
             .collect();
-        let now = self.services.clock.now();
+        let now = self.services.shared.clock.now();
         let message = Message::text(
             self.transcript.fresh_id(),
             Role::User,

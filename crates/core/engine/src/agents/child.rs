@@ -21,14 +21,14 @@ use tokio::task::spawn_blocking;
 use super::child_start::{ChildStart, refused};
 use super::evidence::evidence;
 use super::hub::AgentMessage;
-use super::parent::{ParentLink, ParentSession, child_namespace};
+use super::parent::{Inherited, ParentLink, ParentSession, child_namespace};
 use super::relay::{Relay, in_time};
 use crate::budget::limits::TurnLimits;
 use crate::error::Notice;
 use crate::session::Session;
 use crate::session::config::{
-    Delegation, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, Services,
-    SessionConfig, TaskSettings, ToolSettings,
+    Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, Services, SessionConfig,
+    TaskSettings, ToolSettings,
 };
 use crate::session::open::{OpenError, title_of};
 use crate::stored_state::ChildConversation;
@@ -253,15 +253,13 @@ async fn open(
     } else {
         WorkPlace::Project
     });
+    let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
     let worktree = match place {
         WorkPlace::Project => None,
-        WorkPlace::Worktree => {
-            let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
-            Some(copy(parent, id).await.map_err(|why| ChildRefusal {
-                code: "worktree",
-                why,
-            })?)
-        }
+        WorkPlace::Worktree => Some(copy(parent, id).await.map_err(|why| ChildRefusal {
+            code: "worktree",
+            why,
+        })?),
     };
     let mut services = services(parent, client);
     if let Some(worktree) = &worktree {
@@ -280,17 +278,8 @@ async fn open(
         services.running = Arc::new(parent.running.anew_in(folders));
     }
     let link = ParentLink {
-        todo: Arc::clone(&parent.todo),
-        reads: Arc::clone(&parent.reads),
-        knowledge: parent.knowledge.clone(),
-        permit: Arc::new(
-            parent
-                .permit
-                .for_agent(&running_as, config.folders.workspace.clone()),
-        ),
-        recorded: worktree.is_none().then(|| Arc::clone(&parent.recorded)),
-        budget: parent.budget.clone(),
-        mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
+        inherited: Inherited::from_parent(parent, &config, id, place),
+        mailbox: mailbox.unwrap_or_else(|| parent.shared.hub.register(&running_as, &agent.role)),
         waiting,
     };
     let (conversation, resumed) = if let Some(stored) = earlier {
@@ -340,14 +329,15 @@ fn client_of(
     let named = agent
         .model
         .as_ref()
-        .map(|name| parent.models.open(name).map_err(|why| (name, why)));
+        .map(|name| parent.shared.opener.open(name).map_err(|why| (name, why)));
     let notice = match named {
         Some(Ok(client)) => return Ok((client, None)),
         Some(Err(why)) => Some(why),
         None => None,
     };
-    let model = parent.models.for_sub_agents.clone().unwrap_or(starter);
-    let client = parent.models.open(&model);
+    let opener = &parent.shared.opener;
+    let model = opener.for_sub_agents.clone().unwrap_or(starter);
+    let client = opener.open(&model);
     let client = client.map_err(|why| {
         ChildRefusal::new(
             "model",
@@ -373,7 +363,7 @@ async fn copy(
     parent: &Arc<ParentSession>,
     conversation: &ConversationId,
 ) -> Result<Box<dyn ProjectCopy>, String> {
-    let Some(copies) = parent.copies.clone() else {
+    let Some(copies) = parent.shared.copies.clone() else {
         return Err("it works in a copy of the project, and this agent makes none".to_owned());
     };
     let parent = Arc::clone(parent);
@@ -382,7 +372,7 @@ async fn copy(
     let _alone = parent.merging.lock().await;
     let config = parent.config.clone();
     let running = Arc::clone(&parent.running);
-    let now = parent.clock.now().into();
+    let now = parent.shared.clock.now().into();
     let made = spawn_blocking(move || {
         copies.open(&CopyRequest {
             conversation: &conversation,
@@ -445,6 +435,8 @@ fn configuration(
             goal: false,
             answer: None,
             leftovers: Leftovers::End,
+            // The inherited permit asks the user.
+            approver: None,
         },
         notices: Vec::new(),
         ..parent.clone()
@@ -453,25 +445,13 @@ fn configuration(
 
 fn services(parent: &ParentSession, client: Client) -> Services {
     Services {
-        store: Arc::clone(&parent.store),
-        changes: Arc::clone(&parent.changes),
-        copies: parent.copies.clone(),
+        shared: Arc::clone(&parent.shared),
         models: ModelServices {
             client,
             fallbacks: VecDeque::new(),
             summarisers: VecDeque::new(),
-            opener: parent.models.clone(),
         },
-        delegation: Delegation {
-            hub: Arc::clone(&parent.hub),
-            budget: parent.budget.clone(),
-        },
-        counter: Arc::clone(&parent.counter),
         running: Arc::new(parent.running.anew()),
-        // The permit asks the user.
-        approver: None,
-        clock: Arc::clone(&parent.clock),
-        ids: Arc::clone(&parent.ids),
     }
 }
 
@@ -491,6 +471,7 @@ async fn earlier(
         .filter(|child| child.agent == agent)
         .ok_or_else(unknown)?;
     let stored = parent
+        .shared
         .store
         .get(&child.conversation)
         .await
@@ -505,7 +486,7 @@ fn planned(
     id: ConversationId,
     call_id: &str,
 ) -> Conversation {
-    let now = parent.clock.now();
+    let now = parent.shared.clock.now();
     let title = parent
         .config
         .safety

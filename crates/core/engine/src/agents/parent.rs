@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use haft_store::Store;
-use haft_tool::{AgentReport, ChangeRecords, ChangeWatch};
-use haft_tools::{ProjectCopies, Running};
-use haft_types::{Clock, ConversationId, Event, IdSource, TokenCounter};
+use haft_tool::{AgentReport, ChangeWatch, WorkPlace};
+use haft_tools::Running;
+use haft_types::{ConversationId, Event};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::child_start::ChildStart;
-use super::hub::{Hub, Mailbox};
-use crate::budget::shared_budget::SharedBudget;
+use super::hub::Mailbox;
 use crate::calls::permit::Permit;
+use crate::hooks::HookRunner;
 use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
-use crate::session::config::SessionConfig;
-use crate::session::model_opener::ModelOpener;
+use crate::session::config::{SessionConfig, SharedServices};
+use crate::stored_state::StoredState;
 
 /// The place of a session among agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,38 +35,100 @@ pub(crate) struct ParentSession {
     pub(crate) run_child: RunChild,
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) changes: Arc<dyn ChangeRecords>,
-    pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) models: ModelOpener,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) shared: Arc<SharedServices>,
     /// Used to create the sub-agent's own set of running programs.
     pub(crate) running: Arc<Running>,
-    pub(crate) todo: Arc<StoredTodo>,
-    /// The files that the session has read; notes on their folders go to its sub-agents.
-    pub(crate) reads: Arc<Reads>,
-    pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,
-    pub(crate) permit: Arc<Permit>,
-    pub(crate) recorded: Arc<dyn ChangeWatch>,
-    pub(crate) budget: SharedBudget,
+    pub(crate) inherited: Inherited,
     pub(crate) events: UnboundedSender<Event>,
     /// Held while a sub-agent's work is merged into the project.
     pub(crate) merging: tokio::sync::Mutex<()>,
 }
 
-/// The values that one sub-agent inherits besides its configuration and services.
-pub(crate) struct ParentLink {
+/// The state of a session that sub-agents work with as well.
+#[derive(Clone)]
+pub(crate) struct Inherited {
     pub(crate) todo: Arc<StoredTodo>,
-    pub(crate) reads: Arc<Reads>,
+    /// The files that the starting session has read; notes on their folders go to its sub-agents.
+    /// `None` if no session started this one.
+    pub(crate) starter_reads: Option<Arc<Reads>>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
-    /// The change record of the parent; `None` if the sub-agent works in a copy of the project.
-    pub(crate) recorded: Option<Arc<dyn ChangeWatch>>,
-    pub(crate) budget: SharedBudget,
+    pub(crate) recorded: Arc<dyn ChangeWatch>,
+}
+
+impl Inherited {
+    /// Creates the state of a session that no session started.
+    pub(crate) fn new(
+        config: &SessionConfig,
+        services: &SharedServices,
+        hooks: &HookRunner,
+        conversation: &ConversationId,
+        knowledge: SharedKnowledge,
+        state: &mut StoredState,
+    ) -> Self {
+        let todo = StoredTodo::restored(Arc::clone(&services.store), conversation.clone(), state);
+        let workspace = &config.folders.workspace;
+        let permit = Permit::new(
+            config.safety.permissions.clone(),
+            hooks.notifying(config.task.approver.clone()),
+            workspace.clone(),
+        );
+        let permit = permit
+            .sharing(Arc::clone(&config.safety.shared))
+            .for_agent(&config.agent, workspace.clone());
+        Self {
+            todo: Arc::new(todo),
+            starter_reads: None,
+            knowledge,
+            permit: Arc::new(permit),
+            recorded: open_record(config, services, conversation),
+        }
+    }
+
+    /// Returns the state for a sub-agent of `parent`. A sub-agent that works in a copy of the
+    /// project has its own record of changes: they reach the project when the copy is merged.
+    pub(crate) fn from_parent(
+        parent: &ParentSession,
+        config: &SessionConfig,
+        conversation: &ConversationId,
+        place: WorkPlace,
+    ) -> Self {
+        let Self {
+            todo,
+            starter_reads,
+            knowledge,
+            permit,
+            recorded,
+        } = parent.inherited.clone();
+        let permit = permit.for_agent(&config.agent, config.folders.workspace.clone());
+        Self {
+            todo,
+            starter_reads,
+            knowledge,
+            permit: Arc::new(permit),
+            recorded: match place {
+                WorkPlace::Project => recorded,
+                WorkPlace::Worktree => open_record(config, &parent.shared, conversation),
+            },
+        }
+    }
+}
+
+fn open_record(
+    config: &SessionConfig,
+    services: &SharedServices,
+    conversation: &ConversationId,
+) -> Arc<dyn ChangeWatch> {
+    let folders = &config.folders;
+    services
+        .changes
+        .open(conversation, &folders.workspace, &folders.private)
+}
+
+/// The values that one sub-agent is opened with besides its configuration and services.
+pub(crate) struct ParentLink {
+    pub(crate) inherited: Inherited,
     pub(crate) mailbox: Mailbox,
     /// The name of the agent that waits for the sub-agent and so reads no messages.
     pub(crate) waiting: Option<String>,

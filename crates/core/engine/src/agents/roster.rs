@@ -150,11 +150,11 @@ impl SubagentRoster {
             return Ok(None);
         };
         let longest = Duration::from_secs(parent.running.limits().agent_seconds);
-        let names = running_names(work, &parent.hub.names());
+        let names = running_names(work, &parent.shared.hub.names());
         let starts = work.iter().zip(found).zip(names).enumerate().map(
             |(index, ((assignment, agent), running_as))| {
                 let mailbox = (order != WorkOrder::Serial)
-                    .then(|| parent.hub.register(&running_as, &agent.role));
+                    .then(|| parent.shared.hub.register(&running_as, &agent.role));
                 let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
                 ChildStart {
                     agent,

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::child::run_child;
 use super::evidence::evidence;
 use super::hub::{AgentMessage, Hub, Mailbox, USER};
-use super::parent::{ParentSession, Rank};
+use super::parent::{Inherited, ParentSession, Rank};
 use super::roster::{ParentProgress, child_id};
 use crate::error::EngineError;
 use crate::session::Session;
@@ -23,7 +23,7 @@ use crate::turn::turn_io::TurnIo;
 impl Session {
     /// Returns the hub of this process, through which a front end sends the user's input.
     pub fn hub(&self) -> &Arc<Hub> {
-        &self.services.delegation.hub
+        &self.services.shared.hub
     }
 
     /// Hands the roster everything that sub-agents inherit from this session.
@@ -36,22 +36,16 @@ impl Session {
             run_child,
             config: self.config.clone(),
             conversation: self.transcript.id().clone(),
-            store: Arc::clone(&services.store),
-            changes: Arc::clone(&services.changes),
-            copies: services.copies.clone(),
-            counter: Arc::clone(&services.counter),
-            clock: Arc::clone(&services.clock),
-            ids: Arc::clone(&services.ids),
-            models: services.models.opener.clone(),
-            hub: Arc::clone(&services.delegation.hub),
+            shared: Arc::clone(&services.shared),
             running: Arc::clone(&services.running),
-            todo: Arc::clone(self.prompt.todo()),
-            reads: Arc::clone(self.prompt.reads()),
-            knowledge: self.prompt.knowledge().shared(),
             children: Arc::clone(&self.prompt.knowledge().children),
-            permit: Arc::clone(&self.permit),
-            recorded: Arc::clone(&self.recorded),
-            budget: self.meter.budget().clone(),
+            inherited: Inherited {
+                todo: Arc::clone(self.prompt.todo()),
+                starter_reads: Some(Arc::clone(self.prompt.reads())),
+                knowledge: self.prompt.knowledge().shared(),
+                permit: Arc::clone(&self.permit),
+                recorded: Arc::clone(&self.recorded),
+            },
             events,
             merging: tokio::sync::Mutex::default(),
         });
@@ -126,7 +120,7 @@ impl Session {
             .unwrap_or_default();
         for message in messages.into_iter().filter(|message| message.from != USER) {
             // The message was just taken from the mailbox, so there is room for it.
-            drop(self.services.delegation.hub.send(message).await);
+            drop(self.services.shared.hub.send(message).await);
         }
     }
 
@@ -208,12 +202,12 @@ impl Session {
         name: &str,
         id: &ConversationId,
     ) -> Result<(String, bool), EngineError> {
-        let store = &self.services.store;
+        let store = &self.services.shared.store;
         let messages = store.messages(id).await?;
         if messages.is_empty() {
             return Ok((format!("## {name}: did not begin"), false));
         }
-        let counter = self.services.counter.as_ref();
+        let counter = self.services.shared.counter.as_ref();
         let history: Vec<_> = messages
             .into_iter()
             .map(|message| Entry::new(message, counter))

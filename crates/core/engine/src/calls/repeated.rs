@@ -37,7 +37,7 @@ impl Session {
         {
             return;
         }
-        let counter = &self.services.counter;
+        let counter = &self.services.shared.counter;
         let reference = format!(
             "`{path}` has not changed since you read lines {start}-{end}: that result stands above and is not repeated."
         );

@@ -266,7 +266,7 @@ impl Session {
             notes: Arc::clone(&self.prompt.knowledge().notes) as _,
             transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
             tokens: Arc::new(ModelTokens::new(
-                Arc::clone(&self.services.counter),
+                Arc::clone(&self.services.shared.counter),
                 &self.config.model,
             )),
             documents: self.services.running.readers().documents.clone(),

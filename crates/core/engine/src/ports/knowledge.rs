@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use haft_store::{Store, StoreError};
-use haft_types::{Clock, ConversationId, TokenCounter};
+use haft_store::StoreError;
+use haft_types::ConversationId;
 
 use super::children::Children;
 use super::marks::StoredMarks;
 use super::notes::StoredNotes;
 use super::transcript::StoredTranscript;
 use super::useful::StoredUseful;
-use crate::session::config::SessionConfig;
+use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
 /// The ports of one session that the reminders and tools share.
@@ -29,25 +29,17 @@ pub(crate) struct SharedKnowledge {
     pub(crate) notes: Arc<StoredNotes>,
 }
 
-/// What knowledge is read and written with.
-#[derive(Clone, Copy)]
-pub(crate) struct KnowledgeServices<'a> {
-    pub(crate) store: &'a Arc<dyn Store>,
-    pub(crate) counter: &'a Arc<dyn TokenCounter>,
-    pub(crate) clock: &'a Arc<dyn Clock>,
-}
-
 impl Knowledge {
     /// What is kept with the conversation, and with its project, which is read here; but for what
     /// is shared.
     pub(crate) async fn open(
-        services: KnowledgeServices<'_>,
+        services: &SharedServices,
         config: &SessionConfig,
         conversation: &ConversationId,
         shared: Option<&SharedKnowledge>,
         state: &mut StoredState,
     ) -> Result<Self, StoreError> {
-        let store = || Arc::clone(services.store);
+        let store = || Arc::clone(&services.store);
         let SharedKnowledge { useful, notes } = if let Some(shared) = shared {
             shared.clone()
         } else {
@@ -56,7 +48,7 @@ impl Knowledge {
                 store(),
                 &config.knowledge.notes,
                 root,
-                Arc::clone(services.clock),
+                Arc::clone(&services.clock),
             )
             .await?;
             let useful = StoredUseful::restored(store(), conversation.clone(), state);
@@ -70,7 +62,7 @@ impl Knowledge {
         let transcript = StoredTranscript {
             store: store(),
             conversation: conversation.clone(),
-            counter: Arc::clone(services.counter),
+            counter: Arc::clone(&services.counter),
             marks: Arc::clone(&marks),
             children: Some(Arc::clone(&children)),
         };

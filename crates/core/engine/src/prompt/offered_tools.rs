@@ -59,7 +59,7 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
     let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
     // The starting agent answers a sub-agent's questions.
-    if services.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
+    if config.task.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
         registry.set_unusable(names::ASK);
     }
     if let Some(skills) = FoundSkills::look(&config.knowledge.paths, &config.safety.masker) {
@@ -72,7 +72,7 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
     for tool in &config.tools.further {
         registry.register(Arc::clone(tool));
     }
-    add_peers(&mut registry, config, &services.delegation.hub, peers);
+    add_peers(&mut registry, config, &services.shared.hub, peers);
     for plugin in &config.tools.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }

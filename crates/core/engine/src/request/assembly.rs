@@ -53,7 +53,7 @@ impl Session {
             Rank::Sub => ListOwner::MainAgent,
         };
         let prompt = &self.prompt;
-        let reminders = prompt.reminders(&self.config, owner, self.services.clock.now());
+        let reminders = prompt.reminders(&self.config, owner, self.services.shared.clock.now());
         let marks = prompt.knowledge().marks.current();
         let execution = prompt.execution(&self.config, self.mode(), owner, &self.hub().names());
         let role = PromptContext::role(&self.config);
@@ -64,7 +64,7 @@ impl Session {
             prompt.system(),
             prompt.tool_set(),
             history,
-            self.services.counter.as_ref(),
+            self.services.shared.counter.as_ref(),
         );
         let now = Snapshot {
             system_input: Some(&input),

@@ -150,7 +150,7 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<Compacted, EngineError> {
         let policy = &self.config.policy;
-        let counter = Arc::clone(&self.services.counter);
+        let counter = Arc::clone(&self.services.shared.counter);
         let automatic = self
             .sent
             .cleared()
@@ -242,7 +242,7 @@ impl Session {
     ) -> Result<Compacted, EngineError> {
         let mut summary = summary_message(
             self.transcript.fresh_id(),
-            self.services.clock.now(),
+            self.services.shared.clock.now(),
             text,
             plan,
         );
@@ -347,12 +347,16 @@ impl Session {
     ) -> Result<(), EngineError> {
         let message = summary_message(
             self.transcript.fresh_id(),
-            self.services.clock.now(),
+            self.services.shared.clock.now(),
             text,
             plan,
         );
         self.sent
-            .stand_in(message, self.services.counter.as_ref(), &self.transcript)
+            .stand_in(
+                message,
+                self.services.shared.counter.as_ref(),
+                &self.transcript,
+            )
             .await
     }
 
@@ -396,8 +400,8 @@ impl Session {
                 .as_deref_mut()
                 .unwrap_or(&mut self.services.models.client);
             let by = client.spec().clone();
-            let request =
-                request(&by, self.services.counter.as_ref()).map_err(|error| error.to_string())?;
+            let request = request(&by, self.services.shared.counter.as_ref())
+                .map_err(|error| error.to_string())?;
             let sent = ask_aside(client, &mut self.meter, request, io);
             let answer = tokio::time::timeout(limit, sent).await;
             match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {

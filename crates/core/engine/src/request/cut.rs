@@ -69,7 +69,7 @@ impl Session {
             self.transcript.fresh_id(),
             Role::Assistant,
             parts,
-            self.services.clock.now(),
+            self.services.shared.clock.now(),
         );
         // Thinking is sent back only to the model that produced it.
         let model = self.config.model.full_name();
@@ -79,7 +79,7 @@ impl Session {
         }));
         let mut added = vec![begun];
         if !prefill {
-            let now = self.services.clock.now();
+            let now = self.services.shared.clock.now();
             added.push(
                 Message::text(
                     self.transcript.fresh_id(),
@@ -93,7 +93,7 @@ impl Session {
         let segment = |message| Segment {
             layer: Layer::History,
             owner: "continuation",
-            entry: Entry::new(message, self.services.counter.as_ref()),
+            entry: Entry::new(message, self.services.shared.counter.as_ref()),
             boundary: false,
         };
         let mut more = request.clone();

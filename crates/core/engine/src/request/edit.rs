@@ -94,7 +94,7 @@ impl Session {
             words,
             reach,
             self.transcript.history(),
-            self.services.counter.as_ref(),
+            self.services.shared.counter.as_ref(),
         )
     }
 
@@ -169,7 +169,7 @@ impl Session {
             edit,
             self.sent.edits(),
             &history,
-            self.services.counter.as_ref(),
+            self.services.shared.counter.as_ref(),
         )?;
         let mut after = self.sent.edits().clone();
         after.push(edit.clone());
@@ -195,7 +195,7 @@ impl Session {
         }
         let news = self.quote_edit(&edit).await?;
         self.sent
-            .edit(edit, self.services.store.as_ref(), &self.transcript)
+            .edit(edit, self.services.shared.store.as_ref(), &self.transcript)
             .await?;
         Ok(news)
     }
@@ -208,7 +208,7 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> Result<RangeSummary, EditContextError> {
-        let counter = Arc::clone(&self.services.counter);
+        let counter = Arc::clone(&self.services.shared.counter);
         let plan = self.plan_of(ids)?;
         let ledger = self.ledger_of(&plan);
         let mut io = self.turn_io(sink, cancel);
@@ -251,7 +251,11 @@ impl Session {
         plan: &CompactionPlan,
         why: String,
     ) -> Result<RangeSummary, EditContextError> {
-        let text = fallback(plan, &self.ledger_of(plan), self.services.counter.as_ref());
+        let text = fallback(
+            plan,
+            &self.ledger_of(plan),
+            self.services.shared.counter.as_ref(),
+        );
         let text = text.ok_or(EditContextError::NotWorthIt)?;
         Ok(RangeSummary {
             text,
@@ -280,7 +284,7 @@ impl Session {
         let messages = self
             .sent
             .edited()
-            .seen(&chosen, self.services.counter.as_ref());
+            .seen(&chosen, self.services.shared.counter.as_ref());
         let steps = messages
             .iter()
             .filter(|entry| entry.message.role == Role::Assistant)
@@ -300,11 +304,13 @@ impl Session {
     async fn known_to_cache(&self) -> Result<(PrefixCache, Duration), StoreError> {
         let outlines = self
             .services
+            .shared
             .store
             .request_outlines(self.transcript.id())
             .await?;
         let idle = outlines.last().map(|outline| {
             self.services
+                .shared
                 .clock
                 .now()
                 .duration_since(outline.summary.sent_at)
@@ -320,8 +326,10 @@ impl Session {
     /// The messages the next request is made from, with a stand-in for input that is still to be
     /// given.
     pub(crate) fn history_with_input(&self) -> Cow<'_, [Arc<Entry>]> {
-        self.sent
-            .history_with_input(self.transcript.history(), self.services.counter.as_ref())
+        self.sent.history_with_input(
+            self.transcript.history(),
+            self.services.shared.counter.as_ref(),
+        )
     }
 }
 

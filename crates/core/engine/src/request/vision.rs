@@ -21,7 +21,7 @@ impl Session {
         if images.is_empty() || self.config.model.capabilities.images {
             return Ok(None);
         }
-        if self.services.models.opener.for_vision.is_empty() {
+        if self.services.shared.opener.for_vision.is_empty() {
             let model = self.config.model.full_name();
             io.notice("image_left_out", format!("a picture is left out: `{model}` takes none, and no model has the role `vision` (`model_roles.vision`) to describe it"));
             return Ok(None);
@@ -52,8 +52,8 @@ impl Session {
     /// Asks the models of the role in order until one is not overloaded.
     async fn ask_vision(&mut self, image: &Image, io: &mut TurnIo<'_>) -> Result<String, String> {
         let mut last = String::new();
-        for name in self.services.models.opener.for_vision.clone() {
-            let mut client = match self.services.models.opener.open(&name) {
+        for name in self.services.shared.opener.for_vision.clone() {
+            let mut client = match self.services.shared.opener.open(&name) {
                 Ok(client) => client,
                 Err(why) => {
                     last = format!("`{name}` cannot be used: {why}");
@@ -65,7 +65,7 @@ impl Session {
                 image,
                 self.config.policy.prompt_language,
                 &by,
-                self.services.counter.as_ref(),
+                self.services.shared.counter.as_ref(),
             );
             match ask_aside(&mut client, &mut self.meter, request, io).await {
                 Ok(reply) => {

@@ -28,28 +28,37 @@ use crate::hooks::Callback;
 use crate::prompt::external::ToolHelp;
 use crate::turn::answer::AnswerSchema;
 
-/// What a session works with.
+/// The services of one session.
 pub struct Services {
+    /// Services that the session shares with the agents it starts.
+    pub shared: Arc<SharedServices>,
+    /// Who is asked.
+    pub models: ModelServices,
+    /// What this conversation has running beside its calls.
+    pub running: Arc<Running>,
+}
+
+/// The services that a session and all agents it starts have in common. They live as long as the
+/// last of these sessions.
+pub struct SharedServices {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
     /// Saves files before they are changed.
     pub changes: Arc<dyn ChangeRecords>,
     /// Makes copies of the project for sub-agents; without it they work in the project itself.
     pub copies: Option<Arc<dyn ProjectCopies>>,
-    /// Who is asked.
-    pub models: ModelServices,
-    /// What is shared with other sessions of this process.
-    pub delegation: Delegation,
     /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
-    /// What this conversation has running beside its calls.
-    pub running: Arc<Running>,
-    /// Who is asked before a call runs; without one, asking means no.
-    pub approver: Option<Arc<dyn Approver>>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
+    /// Opens further models: those of sub-agents, and those that the user switches to.
+    pub opener: ModelOpener,
+    /// The agents that run in this process, and the groups they are in.
+    pub hub: Arc<Hub>,
+    /// The usage that counts toward the limits. Sessions that run side by side may share it.
+    pub budget: SharedBudget,
 }
 
 /// The models of a session.
@@ -60,16 +69,6 @@ pub struct ModelServices {
     pub fallbacks: VecDeque<Standby>,
     /// Who writes summaries, in order; the main model when there is none.
     pub summarisers: VecDeque<Standby>,
-    /// How other models are opened, for sub-agents.
-    pub opener: ModelOpener,
-}
-
-/// What a session shares with those it starts and those that run beside it.
-pub struct Delegation {
-    /// The agents that run in this process, and the groups they are in.
-    pub hub: Arc<Hub>,
-    /// What is used, where several sessions share their limits.
-    pub budget: SharedBudget,
 }
 
 /// The settings of a session, from flags and configuration.
@@ -198,8 +197,8 @@ pub struct SafetySettings {
     pub shared: Arc<DecisionState>,
 }
 
-/// What is asked of a turn, and how far it may go.
-#[derive(Clone)]
+/// The goal of a turn, its limits, and the approver of its calls.
+#[derive(Clone, Default)]
 pub struct TaskSettings {
     /// What the run may use up.
     pub limits: TurnLimits,
@@ -209,12 +208,15 @@ pub struct TaskSettings {
     pub answer: Option<AnswerSchema>,
     /// What becomes of what is still running when a turn is over.
     pub leftovers: Leftovers,
+    /// The approver of calls. Without one, a call that needs approval is refused.
+    pub approver: Option<Arc<dyn Approver>>,
 }
 
 /// What becomes of sessions and background tasks when a turn is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leftovers {
     /// They are ended: nobody will be there to look after them.
+    #[default]
     End,
     /// They go on while the conversation is open.
     Keep,

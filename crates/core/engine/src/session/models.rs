@@ -65,7 +65,7 @@ impl Session {
             name: name.to_owned(),
             problem,
         };
-        let client = self.services.models.opener.open(name).map_err(unusable)?;
+        let client = self.services.shared.opener.open(name).map_err(unusable)?;
         let spec = client.spec().clone();
         let before = std::mem::replace(&mut self.services.models.client, client);
         if let Err(error) = self.stand_before(spec) {

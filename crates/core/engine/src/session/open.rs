@@ -10,17 +10,16 @@ use haft_types::{ConversationId, Message, Metadata};
 use tokio_util::sync::CancellationToken;
 
 use super::config::{Services, SessionConfig};
-use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
+use super::transcript::{FoundConversation, OnCreation, Transcript};
 use super::{AgentLinks, Session, tasks};
 use crate::agents::announced::left_agents;
 use crate::agents::hub::Mailbox;
-use crate::agents::parent::{ParentLink, Rank};
+use crate::agents::parent::{Inherited, ParentLink, Rank};
 use crate::agents::relay::Relayed;
 use crate::agents::roster::SubagentRoster;
 use crate::budget::meter::Meter;
-use crate::calls::permit::Permit;
 use crate::hooks::{HookEvent, HookRunner};
-use crate::ports::{Knowledge, KnowledgeServices, SkillWatch, StoredTodo};
+use crate::ports::{Knowledge, SkillWatch};
 use crate::prompt::declared::restore_descriptions;
 use crate::prompt::offered_tools::{Peers, offered, offered_to_sub};
 use crate::prompt::prompt_context::{OfferedContext, PromptContext};
@@ -113,15 +112,15 @@ impl Session {
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
         let hooks = hooks.with_conversation(conversation.id.as_str());
         // Taken before anything is read: what is in memory must stay all there is.
-        let lock = services.store.try_lock(&conversation.id).await?;
+        let store = &services.shared.store;
+        let lock = store.try_lock(&conversation.id).await?;
         let mut messages = Vec::new();
         if resumed {
             hooks
                 .call(HookEvent::PreConversationResumed {}, &cancel)
                 .await;
-            messages = services.store.stored_messages(&conversation.id).await?;
-            services
-                .store
+            messages = store.stored_messages(&conversation.id).await?;
+            store
                 .set_current(&config.namespace, &conversation.id)
                 .await?;
             hooks
@@ -133,7 +132,7 @@ impl Session {
                 )
                 .await;
         }
-        let mailbox = services.delegation.hub.register(
+        let mailbox = services.shared.hub.register(
             &config.agent,
             config
                 .prompt
@@ -152,7 +151,7 @@ impl Session {
         let descent = Lineage {
             roster,
             mailbox: Some(mailbox),
-            parent: None,
+            inherited: None,
         };
         Self::load(config, services, registry, opened, descent).await
     }
@@ -174,7 +173,7 @@ impl Session {
         let descent = Lineage {
             roster,
             mailbox: None,
-            parent: None,
+            inherited: None,
         };
         let hooks = config.silent_hook_runner();
         let found = FoundConversation {
@@ -196,9 +195,10 @@ impl Session {
         parent: ParentLink,
     ) -> Result<Self, OpenError> {
         let registry = offered_to_sub(&mut config, &services, parent.waiting.as_deref())?;
-        let lock = services.store.lock(&conversation.id).await?;
+        let store = &services.shared.store;
+        let lock = store.lock(&conversation.id).await?;
         let messages = if resumed {
-            services.store.stored_messages(&conversation.id).await?
+            store.stored_messages(&conversation.id).await?
         } else {
             Vec::new()
         };
@@ -219,8 +219,8 @@ impl Session {
             opened,
             Lineage {
                 roster: None,
-                mailbox: None,
-                parent: Some(parent),
+                mailbox: Some(parent.mailbox),
+                inherited: Some(parent.inherited),
             },
         )
         .await
@@ -234,7 +234,7 @@ impl Session {
         Lineage {
             roster,
             mailbox,
-            parent,
+            inherited,
         }: Lineage,
     ) -> Result<Self, OpenError> {
         let safe_zone = config
@@ -244,19 +244,20 @@ impl Session {
         config.prompt.environment.safe_zone_tokens = Some(safe_zone);
         let resumed = found.resumed;
         let mut state = if resumed {
-            StoredState::read(services.store.as_ref(), &found.conversation.id).await?
+            StoredState::read(services.shared.store.as_ref(), &found.conversation.id).await?
         } else {
             StoredState::default()
         };
         let skills = SkillWatch::of(&config.knowledge.paths);
         let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
         translate(&mut registry, &config);
-        let (rank, on_creation) = match &parent {
+        let (rank, on_creation) = match &inherited {
             Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
             None => (Rank::Main, OnCreation::MakeCurrent),
         };
         let transcript = Transcript::load(
-            TranscriptServices::of(&services, &config),
+            Arc::clone(&services.shared),
+            config.safety.masker.clone(),
             found,
             on_creation,
         )
@@ -265,82 +266,53 @@ impl Session {
             tasks::remember(&services.running, transcript.history(), &mut state);
         }
         let left = left_agents(transcript.history());
-        let shared = parent.as_ref().map(|parent| parent.knowledge.clone());
-        let store = &services.store;
-        let counter = &services.counter;
-        let clock = &services.clock;
-        let known_by = KnowledgeServices {
-            store,
-            counter,
-            clock,
-        };
+        let shared = &services.shared;
         let knowledge = Knowledge::open(
-            known_by,
+            shared,
             &config,
             transcript.id(),
-            shared.as_ref(),
+            inherited.as_ref().map(|inherited| &inherited.knowledge),
             &mut state,
         )
         .await?;
-        let folders = &config.folders;
-        let recorded = || {
-            services
-                .changes
-                .open(transcript.id(), &folders.workspace, &folders.private)
-        };
-        let starter_reads = parent.as_ref().map(|parent| Arc::clone(&parent.reads));
-        let (todo, permit, recorded, budget, mailbox) = if let Some(parent) = parent {
-            (
-                parent.todo,
-                parent.permit,
-                parent.recorded.unwrap_or_else(recorded),
-                parent.budget,
-                Some(parent.mailbox),
-            )
-        } else {
-            let todo = StoredTodo::restored(
-                Arc::clone(&services.store),
-                transcript.id().clone(),
+        let inherited = inherited.unwrap_or_else(|| {
+            Inherited::new(
+                &config,
+                shared,
+                &hooks,
+                transcript.id(),
+                knowledge.shared(),
                 &mut state,
-            );
-            let permissions = config.safety.permissions.clone();
-            let approver = hooks.notifying(services.approver.clone());
-            let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
-            let permit = permit.sharing(Arc::clone(&config.safety.shared));
-            let permit =
-                Arc::new(permit.for_agent(&config.agent, config.folders.workspace.clone()));
-            (
-                Arc::new(todo),
-                permit,
-                recorded(),
-                services.delegation.budget.clone(),
-                mailbox,
             )
-        };
-        registry.set_guard(Arc::clone(&permit) as _);
+        });
+        registry.set_guard(Arc::clone(&inherited.permit) as _);
         let running = Arc::clone(&services.running);
-        let counter = Arc::clone(&services.counter);
+        let counter = Arc::clone(&shared.counter);
         let offered = OfferedContext {
             registry,
             unkept_descriptions,
             skills,
-            todo,
-            starter_reads,
+            todo: inherited.todo,
+            starter_reads: inherited.starter_reads,
             knowledge,
             running,
             counter,
         };
         let history = transcript.history();
         let prompt = PromptContext::open(offered, &config, history, &hooks, &mut state).await?;
-        let store = services.store.as_ref();
-        let counter = services.counter.as_ref();
+        let store = shared.store.as_ref();
+        let counter = shared.counter.as_ref();
         let last = if resumed {
             last_sent(store, &transcript, &config, counter, &mut state).await?
         } else {
             None
         };
         let sent = SentState::restore(last, history, counter, &mut state);
-        let meter = Meter::new(config.task.limits, budget, state.take().unwrap_or_default());
+        let meter = Meter::new(
+            config.task.limits,
+            shared.budget.clone(),
+            state.take().unwrap_or_default(),
+        );
         let image_descriptions = state.take().unwrap_or_default();
         config.notices.extend(state.take_notices());
         let (events, relayed) = Relayed::new();
@@ -358,9 +330,9 @@ impl Session {
             prompt,
             sent,
             meter,
-            permit,
+            permit: inherited.permit,
             hooks,
-            recorded,
+            recorded: inherited.recorded,
             resumed,
             agents,
             seq: 0,
@@ -383,7 +355,8 @@ const THE_USERS_AGENT: &str = "The agent the user talks to.";
 struct Lineage {
     roster: Option<Arc<SubagentRoster>>,
     mailbox: Option<Mailbox>,
-    parent: Option<ParentLink>,
+    /// The state of the session that started this one; `None` if no session did.
+    inherited: Option<Inherited>,
 }
 
 /// A conversation that was found or made, and who is called while it is open.
@@ -397,17 +370,17 @@ async fn find_or_plan(
     services: &Services,
     which: Which,
 ) -> Result<(Conversation, bool), OpenError> {
-    let store = &services.store;
+    let store = &services.shared.store;
     let (title, id) = match which {
         Which::Fork(which) => {
             let (conversation, resumed) = Box::pin(find_or_plan(config, services, *which)).await?;
             if !resumed {
                 return Ok((conversation, false));
             }
-            let fork = NewFork::new(ConversationId::from(services.ids.uuid()));
+            let fork = NewFork::new(ConversationId::from(services.shared.ids.uuid()));
             return Ok((store.fork(&conversation.id, fork).await?, true));
         }
-        Which::New { title } => (title, ConversationId::from(services.ids.uuid())),
+        Which::New { title } => (title, ConversationId::from(services.shared.ids.uuid())),
         Which::NewAs { title, id } => {
             if store.get(&id).await?.is_some() {
                 return Err(OpenError::Taken(id));
@@ -423,7 +396,7 @@ async fn find_or_plan(
             }
             (
                 or_new.ok_or(OpenError::NothingToContinue)?,
-                ConversationId::from(services.ids.uuid()),
+                ConversationId::from(services.shared.ids.uuid()),
             )
         }
         Which::Named(name) => {
@@ -443,7 +416,7 @@ async fn find_or_plan(
             };
         }
     };
-    let now = services.clock.now();
+    let now = services.shared.clock.now();
     let title = config.safety.masker.mask(&title_of(&title)).into_owned();
     Ok((
         Conversation {

@@ -43,7 +43,7 @@ impl Session {
         self.meter.begin(self.config.model.price);
         let timed = TimedCancel::new(cancel, self.meter.time_left());
         let mut io = self.turn_io(sink, &timed.token);
-        let mut turn = Turn::new(self.meter.limits());
+        let mut turn = Turn::new(self.config.task.limits);
         if let Err(reason) = self.greet(input.as_deref(), cancel).await {
             self.announce(&mut io);
             let end = End::new(Outcome::Waiting, reason);
@@ -284,7 +284,7 @@ impl Session {
             io.error("store", error.to_string());
         }
         self.leave_tasks(io).await;
-        if let Err(error) = self.services.store.flush().await {
+        if let Err(error) = self.services.shared.store.flush().await {
             io.error("store", error.to_string());
         }
         give_back_memory();

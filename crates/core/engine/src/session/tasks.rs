@@ -34,7 +34,7 @@ impl Session {
             .iter()
             .map(|report| Value::from(report.id.as_str()))
             .collect();
-        let now = self.services.clock.now();
+        let now = self.services.shared.clock.now();
         let message = Message::text(
             self.transcript.fresh_id(),
             Role::User,

@@ -9,42 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{CHANGED, TOOL, tagged};
-use haft_store::{Conversation, Fact, NewConversation, Store, StoreError, WriteLock};
+use haft_store::{Conversation, Fact, NewConversation, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
-    Clock, ConversationId, Entry, Envelope, IdSource, Image, LlmMetadata, Message, MessageId,
-    Metadata, Origin, Outcome, Part, Role, ShortId, StopReason, TokenCounter, ToolCall, ToolResult,
-    Usage,
+    ConversationId, Entry, Envelope, Image, LlmMetadata, Message, MessageId, Metadata, Origin,
+    Outcome, Part, Role, ShortId, StopReason, ToolCall, ToolResult, Usage,
 };
 
-use super::config::{Services, SessionConfig};
+use super::config::SharedServices;
 use super::secrets;
 use crate::error::EngineError;
 use crate::stored_state::{self, StateDocument};
 use crate::turn::Unfinished;
 use crate::turn::resume::{self, Begun, Resumption};
-
-/// What a transcript is written with.
-#[derive(Clone)]
-pub(crate) struct TranscriptServices {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) masker: Masker,
-}
-
-impl TranscriptServices {
-    pub(crate) fn of(services: &Services, config: &SessionConfig) -> Self {
-        Self {
-            store: Arc::clone(&services.store),
-            counter: Arc::clone(&services.counter),
-            clock: Arc::clone(&services.clock),
-            ids: Arc::clone(&services.ids),
-            masker: config.safety.masker.clone(),
-        }
-    }
-}
 
 /// A conversation that was found or made, before anything else is known of it.
 pub(crate) struct FoundConversation {
@@ -65,7 +42,8 @@ pub(crate) enum OnCreation {
 
 /// The messages of a conversation.
 pub(crate) struct Transcript {
-    services: TranscriptServices,
+    services: Arc<SharedServices>,
+    masker: Masker,
     conversation: Conversation,
     /// Nobody else writes to the conversation while this session has it open.
     _lock: Option<WriteLock>,
@@ -92,7 +70,8 @@ pub(crate) struct ResultParts {
 impl Transcript {
     /// Takes over the messages of a conversation, and reads what was noted of them.
     pub(crate) async fn load(
-        services: TranscriptServices,
+        services: Arc<SharedServices>,
+        masker: Masker,
         found: FoundConversation,
         on_creation: OnCreation,
     ) -> Result<Self, StoreError> {
@@ -127,6 +106,7 @@ impl Transcript {
         );
         Ok(Self {
             services,
+            masker,
             conversation,
             _lock: lock,
             stored: resumed,
@@ -179,7 +159,7 @@ impl Transcript {
     /// Stores a message, then takes it into memory. The first one brings a new conversation into
     /// being, in one transaction: a kill leaves either both or nothing.
     pub(crate) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
-        secrets::mask_message(&self.services.masker, &mut message);
+        secrets::mask_message(&self.masker, &mut message);
         let store = &self.services.store;
         if self.stored {
             store.append(&self.conversation.id, &message).await?;
@@ -355,7 +335,7 @@ impl Transcript {
         document: &T,
     ) -> Result<(), EngineError> {
         let store = self.services.store.as_ref();
-        let masker = &self.services.masker;
+        let masker = &self.masker;
         Ok(stored_state::write_masked(store, &self.conversation.id, document, masker).await?)
     }
 

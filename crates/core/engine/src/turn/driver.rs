@@ -192,6 +192,7 @@ impl<'a> SessionTurn<'a> {
         drop(
             session
                 .services
+                .shared
                 .store
                 .log_request(session.transcript.id(), sent),
         );

@@ -314,7 +314,7 @@ async fn in_full(
     cancel: &CancellationToken,
 ) -> Result<String, HostError> {
     let mode = request.mode.unwrap_or_else(|| task.host.mode());
-    let approver = request.approver.clone();
+    let approver = request.task.approver.clone();
     let cancel = cancel.clone();
     task.host
         .in_full(WrittenPrompt {
@@ -425,13 +425,13 @@ impl DelegatedTasks {
             mode => mode,
         };
         let (which, prompt) = task.opening(request.prompt);
-        let open = OpenRequest {
+        let mut open = OpenRequest {
             model: choices.model.clone(),
             mode: Some(mode),
-            approver: Some(Arc::new(TaskApprover(Arc::clone(task)))),
-            limits: request.limits,
             ..OpenRequest::new(task.cwd.clone(), which)
         };
+        open.task.approver = Some(Arc::new(TaskApprover(Arc::clone(task))));
+        open.task.limits = request.limits;
         drop(choices);
         let typed = request.typed;
         let run = StartedRun {

@@ -154,7 +154,7 @@ async fn drive(
     .await?;
     let config = configuration(args, &server);
     let which = Which::New { title: TASK.into() };
-    let plan = RunPlan::of_config(
+    let mut plan = RunPlan::of_config(
         &config,
         "scripted/demo-model".into(),
         haft.project(Some(project))?,
@@ -162,14 +162,10 @@ async fn drive(
     );
     // A user who says no ends the demo: the scripted model cannot think of another way.
     let refused = CancellationToken::new();
-    let approver = Arc::new(DemoApprover {
+    plan.mode = PermissionMode::Ask;
+    plan.task.approver = Some(Arc::new(DemoApprover {
         refused: refused.clone(),
-    });
-    let plan = RunPlan {
-        mode: PermissionMode::Ask,
-        approver: Some(approver),
-        ..plan
-    };
+    }));
     let places = Places::under(&home.join("home"), haft.environment().clone());
     // It was written here a moment ago.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;

@@ -15,7 +15,9 @@ use haft_agent::{
 };
 use haft_claude::{ClaudeMessages, Introduction, PartialMessages, RunSettings, model_name};
 use haft_engine::turn::TurnLimits;
-use haft_engine::{AnswerSchema, Roles, RunReport, Session, Which};
+use haft_engine::{
+    AnswerSchema, PromptSettings, Roles, RunReport, Session, TaskSettings, ToolSettings, Which,
+};
 #[cfg(feature = "mcp")]
 use haft_mcp::GivenServers;
 use haft_project::agents;
@@ -61,7 +63,7 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         .map(|id| jobs::become_job(&JobFolder::at(places.jobs()), id))
         .transpose()?;
     if args.ask {
-        plan.approver = Some(Arc::new(TerminalApprover::open(places)?));
+        plan.task.approver = Some(Arc::new(TerminalApprover::open(places)?));
     }
     wiring::runtime()?.block_on(async {
         let opened = settings
@@ -281,23 +283,32 @@ pub(crate) fn lower(
         agents: args.claude.agents()?,
         ignores_project: args.claude.ignores_project(),
         added_folders,
-        roles: roles(args, &config.roles)?,
+        prompt: PromptSettings {
+            roles: roles(args, &config.roles)?,
+            focus_files: args.file.clone(),
+            ..configured.prompt
+        },
         mode: args.permission_mode.unwrap_or(configured.mode),
-        offered_tools: args
-            .allowed_tools
-            .clone()
-            .or_else(|| args.claude.offered_tools())
-            .unwrap_or(configured.offered_tools),
-        // As in agent files, names of unknown tools are ignored.
-        tools_of_agent_file: args.claude.tools.is_some(),
-        focus_files: args.file.clone(),
-        goal: goal(args)?,
-        answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
-        limits: TurnLimits {
-            turns: args.max_turns,
-            tokens: args.max_total_tokens,
-            budget_usd: args.max_budget_usd,
-            wall_time: args.max_wall_time,
+        tools: ToolSettings {
+            offered: args
+                .allowed_tools
+                .clone()
+                .or_else(|| args.claude.offered_tools())
+                .unwrap_or(configured.tools.offered),
+            // As in agent files, names of unknown tools are ignored.
+            of_agent_file: args.claude.tools.is_some(),
+            ..configured.tools
+        },
+        task: TaskSettings {
+            goal: goal(args)?,
+            answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
+            limits: TurnLimits {
+                turns: args.max_turns,
+                tokens: args.max_total_tokens,
+                budget_usd: args.max_budget_usd,
+                wall_time: args.max_wall_time,
+            },
+            ..configured.task
         },
         ..configured
     })

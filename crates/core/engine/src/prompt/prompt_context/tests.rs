@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use haft_context::Policy;
-use haft_model::{Catalogue, O200k};
+use haft_model::Catalogue;
 use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::{OwnProgram, Supervisor};
 use haft_testkit::test::FakeClock;
-use haft_types::{ChangeKind, Clock, ModelSpec, Origin, PromptLanguage, ToolProtocol};
+use haft_types::{ChangeKind, ModelSpec, Origin, PromptLanguage, ToolProtocol};
 
 use super::*;
 use crate::budget::limits::TurnLimits;
-use crate::ports::KnowledgeServices;
 use crate::prompt::external::ToolHelp;
 use crate::prompt::offered_tools::all_tools;
 use crate::prompt::redescribed::translate;
@@ -21,7 +20,7 @@ use crate::session::config::{
     KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings,
     SessionFolders, TaskSettings, ToolSettings,
 };
-use crate::session::transcript::tests::transcript;
+use crate::session::transcript::tests::{shared_services, transcript};
 use crate::stored_state;
 use crate::turn::Nudge;
 
@@ -86,6 +85,7 @@ fn config(folder: &Path) -> SessionConfig {
             goal: false,
             answer: None,
             leftovers: Leftovers::Keep,
+            approver: None,
         },
         callbacks: Vec::new(),
         namespace: "p".into(),
@@ -103,16 +103,10 @@ async fn open(
         supervisor,
         haft_tools::LimitsConfig::default(),
     ));
-    let (counter, clock): (Arc<dyn TokenCounter>, Arc<dyn Clock>) =
-        (Arc::new(O200k), Arc::new(FakeClock::default()));
+    let services = shared_services(store, Arc::new(FakeClock::default()));
     let mut state = StoredState::read(store.as_ref(), transcript.id())
         .await
         .unwrap();
-    let services = KnowledgeServices {
-        store,
-        counter: &counter,
-        clock: &clock,
-    };
     let mut registry = all_tools(&running, config.policy.prompt_language);
     registry
         .select(&config.tools.offered, &config.tools.profiles)
@@ -128,11 +122,11 @@ async fn open(
             &mut state,
         )),
         starter_reads: None,
-        knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state)
+        knowledge: Knowledge::open(&services, config, transcript.id(), None, &mut state)
             .await
             .unwrap(),
         running,
-        counter,
+        counter: Arc::clone(&services.counter),
     };
     let hooks = config.silent_hook_runner();
     PromptContext::open(offered, config, transcript.history(), &hooks, &mut state)

@@ -1,11 +1,15 @@
 //! Messages in memory and in the store, without a model.
 
 use haft_model::O200k;
-use haft_store::{SqliteStore, StoreConfig};
+use haft_store::{SqliteStore, Store, StoreConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
+use haft_tool::Unrecorded;
 use haft_types::Timestamp;
 
 use super::*;
+use crate::agents::hub::Hub;
+use crate::budget::shared_budget::SharedBudget;
+use crate::session::model_opener::ModelOpener;
 use crate::stored_state::FailedSummaries;
 
 const SECRET: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
@@ -21,19 +25,31 @@ pub(crate) async fn transcript() -> (tempfile::TempDir, Arc<dyn Store>, Transcri
     (folder, store, transcript)
 }
 
+/// The services of a session that changes no files and opens no other model.
+pub(crate) fn shared_services(
+    store: &Arc<dyn Store>,
+    clock: Arc<FakeClock>,
+) -> Arc<SharedServices> {
+    Arc::new(SharedServices {
+        store: Arc::clone(store),
+        changes: Arc::new(Unrecorded),
+        copies: None,
+        counter: Arc::new(O200k),
+        clock,
+        ids: Arc::new(SequentialIds::from(0x0100_0000)),
+        opener: ModelOpener::new(|name| Err(format!("there is no model `{name}`"))),
+        hub: Arc::new(Hub::with_groups([])),
+        budget: SharedBudget::default(),
+    })
+}
+
 async fn load(
     store: &Arc<dyn Store>,
     clock: Arc<FakeClock>,
     messages: Vec<Message>,
     resumed: bool,
 ) -> Transcript {
-    let services = TranscriptServices {
-        store: Arc::clone(store),
-        counter: Arc::new(O200k),
-        clock,
-        ids: Arc::new(SequentialIds::from(0x0100_0000)),
-        masker: Masker::default(),
-    };
+    let services = shared_services(store, clock);
     let conversation = Conversation {
         id: ConversationId::new("a"),
         name: "A".into(),
@@ -51,7 +67,7 @@ async fn load(
         messages,
         lock: None,
     };
-    Transcript::load(services, found, OnCreation::MakeCurrent)
+    Transcript::load(services, Masker::default(), found, OnCreation::MakeCurrent)
         .await
         .unwrap()
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
 use haft_agent::{Project, RandomIds, RunPlan, Session, SetupError, knowledge};
-use haft_engine::{Leftovers, OpenError, Roles};
+use haft_engine::{OpenError, PromptSettings};
 use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
@@ -58,19 +58,15 @@ impl DrivenHost {
         let settings = self.settings();
         let project = self.project(&request.cwd)?;
         let model = request.model.clone().map_or_else(|| self.model(), Ok)?;
-        let roles = &settings.config.roles;
-        let roles = Roles {
-            main: roles.read_main().map_err(failed)?,
-            system_prompt: roles.read_system_prompt().map_err(failed)?,
-            ..Roles::default()
-        };
+        let roles = settings.config.roles.read().map_err(failed)?;
         Ok(RunPlan {
-            roles,
+            prompt: PromptSettings {
+                roles,
+                ..PromptSettings::default()
+            },
             mode: request.mode.unwrap_or_else(|| self.mode()),
             added_folders: request.added_folders.clone(),
-            approver: request.approver.clone(),
-            leftovers: Leftovers::Keep,
-            limits: request.limits,
+            task: request.task.clone(),
             ..RunPlan::of_config(&settings.config, model, project, request.which.clone())
         })
     }
@@ -147,9 +143,7 @@ impl Host for DrivenHost {
     async fn open(&self, request: OpenRequest) -> Result<Session, HostError> {
         let plan = self.plan(&request)?;
         let client = ClientParts {
-            callbacks: request.callbacks,
-            plugins: request.plugins,
-            buffers: request.buffers,
+            contribution: request.client,
             #[cfg(feature = "mcp")]
             servers: haft_mcp::GivenServers {
                 declared: request.servers,

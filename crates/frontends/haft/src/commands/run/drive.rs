@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{HostEnvironment, Places, Project, RandomIds};
+use haft_agent::{Contribution, HostEnvironment, Places, Project, RandomIds};
 use haft_claude::{
     ClientTerms, Dialect, ModelWish, StreamControl, UserPrompt, client_hooks, model_name,
 };
@@ -86,7 +86,7 @@ async fn open(
     take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.ask {
-        plan.approver = Some(Arc::new(StreamApprover {
+        plan.task.approver = Some(Arc::new(StreamApprover {
             control: Arc::clone(control),
             places: places.clone(),
         }));
@@ -276,7 +276,10 @@ async fn client_parts(
     request: &Value,
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<ClientParts> {
-    let callbacks = client_hooks(&request["hooks"], args.claude.naming(), control)?;
+    let contribution = Contribution {
+        callbacks: client_hooks(&request["hooks"], args.claude.naming(), control)?,
+        ..Contribution::default()
+    };
     #[cfg(feature = "mcp")]
     {
         use haft_claude::ClientServers;
@@ -284,7 +287,7 @@ async fn client_parts(
         servers.link = Some(Arc::new(ClientServers::new(Arc::clone(control))));
         servers.fetch_listings(environment).await;
         Ok(ClientParts {
-            callbacks,
+            contribution,
             servers,
             ..ClientParts::default()
         })
@@ -293,7 +296,7 @@ async fn client_parts(
     {
         let _ = environment;
         Ok(ClientParts {
-            callbacks,
+            contribution,
             ..ClientParts::default()
         })
     }
