@@ -11,7 +11,7 @@ use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
-use haft_tool::{ChangeRecords, Plugin, Tool, Unrecorded};
+use haft_tool::{CallObserver, ChangeRecords, Tool, Unrecorded};
 use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message};
 
@@ -33,7 +33,7 @@ pub struct Agent {
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) callbacks: Vec<Arc<dyn Callback>>,
-    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
+    pub(crate) observers: Vec<Arc<dyn CallObserver>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     /// Where runs work by default.
@@ -57,7 +57,7 @@ impl Agent {
             extensions: Vec::new(),
             tools: Vec::new(),
             callbacks: Vec::new(),
-            plugins: Vec::new(),
+            observers: Vec::new(),
             clock: Arc::new(WallClock),
             ids: Arc::new(RandomIds),
             project: None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use haft_engine::turn::TurnLimits;
 use haft_engine::{Approver, Callback};
 use haft_model::{ModelConfig, ProviderConfig};
-use haft_tool::{Plugin, Tool};
+use haft_tool::{CallObserver, Tool};
 use haft_types::{Clock, IdSource, PermissionMode};
 
 use crate::agent::Agent;
@@ -34,7 +34,7 @@ pub struct AgentBuilder {
     extensions: Vec<Arc<dyn Extension>>,
     tools: Vec<Arc<dyn Tool>>,
     callbacks: Vec<Arc<dyn Callback>>,
-    plugins: Vec<Arc<dyn Plugin>>,
+    observers: Vec<Arc<dyn CallObserver>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
 }
@@ -51,7 +51,7 @@ impl Default for AgentBuilder {
             extensions: Vec::new(),
             tools: Vec::new(),
             callbacks: Vec::new(),
-            plugins: Vec::new(),
+            observers: Vec::new(),
             clock: Arc::new(WallClock),
             ids: Arc::new(RandomIds),
         }
@@ -146,9 +146,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Who sees every call of a tool before and after it runs.
-    pub fn plugin(mut self, plugin: Arc<dyn Plugin>) -> Self {
-        self.plugins.push(plugin);
+    /// Adds an observer, which sees every call of a tool before and after it runs.
+    pub fn observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
+        self.observers.push(observer);
         self
     }
 
@@ -176,7 +176,7 @@ impl AgentBuilder {
             extensions: self.extensions,
             tools: self.tools,
             callbacks: self.callbacks,
-            plugins: self.plugins,
+            observers: self.observers,
             clock: self.clock,
             ids: self.ids,
             project: Some(project),

@@ -14,7 +14,7 @@ use haft_permission::PermissionRule;
 use haft_project::{ServerGrant, TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
-use haft_tool::{Plugin, Tool, ToolCatalogue};
+use haft_tool::{CallObserver, Tool, ToolCatalogue};
 use haft_tools::Readers;
 use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
@@ -127,8 +127,8 @@ pub struct Contribution {
     pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
     /// Who is called at the points of a run, after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
-    /// Who looks over the shoulder of calls, after the agent's own.
-    pub plugins: Vec<Arc<dyn Plugin>>,
+    /// Observers of calls, after the agent's own.
+    pub observers: Vec<Arc<dyn CallObserver>>,
     /// Permission rules beside those of the configuration.
     pub rules: Vec<(Decision, PermissionRule)>,
     /// What it reads of files for the built-in tools. Of several readers of a kind the first one

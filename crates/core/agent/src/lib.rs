@@ -84,7 +84,7 @@ pub use haft_project::{
 };
 /// What an editor has to say of its open files and terminals, and who looks at the calls that
 /// change them.
-pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
+pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
 /// A folder whose files are read without following links on the way.
 pub use haft_tools::OpenFolder;
 

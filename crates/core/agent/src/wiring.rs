@@ -196,7 +196,12 @@ pub(crate) fn prepare(
             within: plan.tools_within,
             of_agent_file: plan.tools_of_agent_file,
             profiles: plan.tool_profiles,
-            plugins: agent.plugins.iter().cloned().chain(given.plugins).collect(),
+            observers: agent
+                .observers
+                .iter()
+                .cloned()
+                .chain(given.observers)
+                .collect(),
             child_environment,
         },
         safety: SafetySettings {
@@ -283,7 +288,7 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
             tools,
             catalogues,
             callbacks,
-            plugins,
+            observers,
             rules,
             readers,
             secrets,
@@ -298,7 +303,7 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
         }
         all.catalogues.extend(catalogues);
         all.callbacks.extend(callbacks);
-        all.plugins.extend(plugins);
+        all.observers.extend(observers);
         all.rules.extend(rules);
         all.secrets.extend(secrets);
         all.notices.extend(notices);

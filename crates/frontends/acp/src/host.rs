@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{Approver, Callback, EditorBuffers, Plugin, Session, TurnLimits, Which};
+use haft_agent::{Approver, CallObserver, Callback, EditorBuffers, Session, TurnLimits, Which};
 use haft_types::{ConversationId, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +40,8 @@ pub struct OpenRequest {
     pub approver: Option<Arc<dyn Approver>>,
     /// MCP servers for this session alone, each as JSON in the shape of `.mcp.json`.
     pub servers: Vec<String>,
-    /// Who looks over the shoulder of its calls.
-    pub plugins: Vec<Arc<dyn Plugin>>,
+    /// The observers of its calls.
+    pub observers: Vec<Arc<dyn CallObserver>>,
     /// Who is called at the points of a run.
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// What its user has open and not saved.
@@ -61,7 +61,7 @@ impl OpenRequest {
             mode: None,
             approver: None,
             servers: Vec::new(),
-            plugins: Vec::new(),
+            observers: Vec::new(),
             callbacks: Vec::new(),
             buffers: None,
             limits: TurnLimits::default(),

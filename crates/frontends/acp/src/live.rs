@@ -358,7 +358,7 @@ impl LiveSession {
                 mode: Some(mode),
                 approver: Some(self.approver()),
                 servers: servers.clone(),
-                plugins: files
+                observers: files
                     .iter()
                     .map(|files| Arc::new(files.clone()) as _)
                     .collect(),

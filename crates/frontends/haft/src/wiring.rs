@@ -34,7 +34,7 @@ use haft_model::{Declared, ProviderConfig, Secret};
 use haft_project::ServerGrant;
 use haft_sandbox::OwnProgram;
 use haft_store::Store;
-use haft_tool::{EditorBuffers, Plugin, Tool, Workspace};
+use haft_tool::{CallObserver, EditorBuffers, Tool, Workspace};
 use haft_tools::Readers;
 use haft_tui::TuiConfig;
 
@@ -155,7 +155,7 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         Arc::new(AbsentExtension::new("worker", "worker", "postgres")),
         Arc::new(ClientExtension {
             callbacks: client.callbacks,
-            plugins: client.plugins,
+            observers: client.observers,
             buffers: client.buffers,
         }),
     ]
@@ -254,8 +254,8 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 pub(crate) struct ClientParts {
     /// Called at the points of the run.
     pub(crate) callbacks: Vec<Arc<dyn Callback>>,
-    /// Who looks over the shoulder of calls.
-    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
+    /// Observers of calls.
+    pub(crate) observers: Vec<Arc<dyn CallObserver>>,
     /// What its user has open and not saved.
     pub(crate) buffers: Option<Arc<dyn EditorBuffers>>,
     /// Who keeps what files were, in place of this machine alone.
@@ -271,7 +271,7 @@ pub(crate) struct ClientParts {
 /// Gives a session what its client has of its own.
 struct ClientExtension {
     callbacks: Vec<Arc<dyn Callback>>,
-    plugins: Vec<Arc<dyn Plugin>>,
+    observers: Vec<Arc<dyn CallObserver>>,
     buffers: Option<Arc<dyn EditorBuffers>>,
 }
 
@@ -279,7 +279,7 @@ impl Extension for ClientExtension {
     fn contribute(&self, _: &ExtensionContext<'_>) -> Contribution {
         Contribution {
             callbacks: self.callbacks.clone(),
-            plugins: self.plugins.clone(),
+            observers: self.observers.clone(),
             readers: Readers {
                 buffers: self.buffers.clone(),
                 ..Readers::default()

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use haft_store::Store;
-use haft_tool::{AgentReport, ChangeRecords, ChangeWatch};
-use haft_tools::{ProjectCopies, Running};
+use haft_tool::{AgentReport, ChangeRecords, ChangeWatch, ReadLedger};
+use haft_tools::{ProjectCopies, Running, StoredTodo};
 use haft_types::{Clock, ConversationId, Event, IdSource, TokenCounter};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -13,7 +13,7 @@ use super::child_start::ChildStart;
 use super::hub::{Hub, Mailbox};
 use crate::budget::shared_budget::SharedBudget;
 use crate::calls::permit::Permit;
-use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
+use crate::ports::{Children, SharedKnowledge};
 use crate::session::config::SessionConfig;
 use crate::session::model_opener::ModelOpener;
 
@@ -48,7 +48,7 @@ pub(crate) struct ParentSession {
     pub(crate) running: Arc<Running>,
     pub(crate) todo: Arc<StoredTodo>,
     /// The files that the session has read; notes on their folders go to its sub-agents.
-    pub(crate) reads: Arc<Reads>,
+    pub(crate) reads: Arc<ReadLedger>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,
     pub(crate) permit: Arc<Permit>,
@@ -62,7 +62,7 @@ pub(crate) struct ParentSession {
 /// The values that one sub-agent inherits besides its configuration and services.
 pub(crate) struct ParentLink {
     pub(crate) todo: Arc<StoredTodo>,
-    pub(crate) reads: Arc<Reads>,
+    pub(crate) reads: Arc<ReadLedger>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
     /// The change record of the parent; `None` if the sub-agent works in a copy of the project.

@@ -6,6 +6,7 @@ use haft_context::ContextError;
 use haft_sandbox::give_back_memory;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{Registry, UnknownChoice};
+use haft_tools::StoredTodo;
 use haft_types::{ConversationId, Message, Metadata};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,7 @@ use crate::agents::roster::SubagentRoster;
 use crate::budget::meter::Meter;
 use crate::calls::permit::Permit;
 use crate::hooks::{HookEvent, HookRunner};
-use crate::ports::{Knowledge, KnowledgeServices, SkillWatch, StoredTodo};
+use crate::ports::{Knowledge, KnowledgeServices, SkillWatch};
 use crate::prompt::declared::restore_descriptions;
 use crate::prompt::offered_tools::{Peers, offered, offered_to_sub};
 use crate::prompt::prompt_context::{OfferedContext, PromptContext};
@@ -298,11 +299,7 @@ impl Session {
                 Some(parent.mailbox),
             )
         } else {
-            let todo = StoredTodo::restored(
-                Arc::clone(&services.store),
-                transcript.id().clone(),
-                &mut state,
-            );
+            let todo = StoredTodo::new(state.keep(&services.store, transcript.id()));
             let permissions = config.safety.permissions.clone();
             let approver = hooks.notifying(services.approver.clone());
             let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
@@ -317,7 +314,6 @@ impl Session {
                 mailbox,
             )
         };
-        registry.set_guard(Arc::clone(&permit) as _);
         let running = Arc::clone(&services.running);
         let counter = Arc::clone(&services.counter);
         let offered = OfferedContext {

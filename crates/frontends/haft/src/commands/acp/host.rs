@@ -139,7 +139,7 @@ impl Host for DrivenHost {
         let plan = self.plan(&request)?;
         let client = ClientParts {
             callbacks: request.callbacks,
-            plugins: request.plugins,
+            observers: request.observers,
             buffers: request.buffers,
             #[cfg(feature = "mcp")]
             servers: haft_mcp::GivenServers {
