@@ -16,7 +16,7 @@ use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
-use haft_tool::{ChangeRecords, Plugin, Tool, Unrecorded};
+use haft_tool::{CallObserver, ChangeRecords, Tool, Unrecorded};
 use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message, PermissionMode};
 
@@ -141,13 +141,13 @@ impl Agent {
         self
     }
 
-    /// Adds a plugin, which sees every tool call before and after it runs.
-    pub fn with_plugin(mut self, plugin: Arc<dyn Plugin>) -> Self {
-        self.own.plugins.push(plugin);
+    /// Adds an observer, which sees every tool call before and after it runs.
+    pub fn with_observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
+        self.own.observers.push(observer);
         self
     }
 
-    /// Adds tools, callbacks, plugins and more of the program that embeds the agent, as an extension
+    /// Adds tools, callbacks, observers and more of the program that embeds the agent, as an extension
     /// would.
     pub fn with_contribution(mut self, own: Contribution) -> Self {
         self.own.append(own);

@@ -14,7 +14,7 @@ use haft_permission::PermissionRule;
 use haft_project::{ServerGrant, TrustRecord, TrustState};
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
-use haft_tool::{Plugin, Tool, ToolCatalogue};
+use haft_tool::{CallObserver, Tool, ToolCatalogue};
 use haft_tools::Readers;
 use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
@@ -127,8 +127,8 @@ pub struct Contribution {
     pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
     /// Who is called at the points of a run, after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
-    /// Who looks over the shoulder of calls, after the agent's own.
-    pub plugins: Vec<Arc<dyn Plugin>>,
+    /// Observers of calls, after the agent's own.
+    pub observers: Vec<Arc<dyn CallObserver>>,
     /// Permission rules beside those of the configuration.
     pub rules: Vec<(Decision, PermissionRule)>,
     /// What it reads of files for the built-in tools. Of several readers of a kind the first one
@@ -147,7 +147,7 @@ impl Contribution {
             tools,
             catalogues,
             callbacks,
-            plugins,
+            observers,
             rules,
             readers,
             secrets,
@@ -156,7 +156,7 @@ impl Contribution {
         self.tools.extend(tools);
         self.catalogues.extend(catalogues);
         self.callbacks.extend(callbacks);
-        self.plugins.extend(plugins);
+        self.observers.extend(observers);
         self.rules.extend(rules);
         self.readers.documents = self.readers.documents.take().or(readers.documents);
         self.readers.buffers = self.readers.buffers.take().or(readers.buffers);

@@ -83,7 +83,7 @@ pub use haft_project::{
 };
 /// What an editor has to say of its open files and terminals, and who looks at the calls that
 /// change them.
-pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
+pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
 /// A folder whose files are read without following links on the way, and what is read of files
 /// beside plain text.
 pub use haft_tools::{OpenFolder, Readers};

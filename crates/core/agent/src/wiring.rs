@@ -146,7 +146,7 @@ pub(crate) fn prepare(
     let prompt = complete_prompt(plan.prompt, places, config, &plan.project, &paths)?;
     let mut tools = plan.tools;
     tools.further.splice(0..0, given.tools);
-    tools.plugins.splice(0..0, given.plugins);
+    tools.observers.splice(0..0, given.observers);
     tools.child_environment = child_environment;
     let session = SessionConfig {
         agent: name,
@@ -289,11 +289,11 @@ fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
 }
 
 /// What all extensions give together, in the order they were registered, and after them the agent's
-/// own; of the plugins, the agent's own come first.
+/// own; of the observers, the agent's own come first.
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let mut own = agent.own.clone();
     let mut all = Contribution {
-        plugins: mem::take(&mut own.plugins),
+        observers: mem::take(&mut own.observers),
         ..Contribution::default()
     };
     let mut search_at = None;

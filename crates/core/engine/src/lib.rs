@@ -35,7 +35,7 @@ pub use hooks::{
     StartRequest, ToolName, ToolResponse, on, parse_hook_output,
 };
 pub use names::{CHANGED_NOTE, MAIN};
-pub use ports::{StoredMarks, StoredNotes, StoredUseful};
+pub use ports::StoredMarks;
 pub use prompt::external::{Asking, HelpCell, ToolHelp};
 pub use prompt::offered_tools::{all_tools, wanted_tools};
 pub use request::compact::Compacted;

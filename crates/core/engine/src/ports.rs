@@ -4,23 +4,12 @@
 //! no database.
 
 mod children;
-mod document;
 mod knowledge;
 mod marks;
-mod notes;
-mod reads;
 mod skills;
-mod todo;
-mod tokens;
 mod transcript;
-mod useful;
 
 pub(crate) use children::Children;
 pub(crate) use knowledge::{Knowledge, SharedKnowledge};
 pub use marks::StoredMarks;
-pub use notes::StoredNotes;
-pub(crate) use reads::Reads;
 pub(crate) use skills::{FoundSkills, SkillWatch};
-pub(crate) use todo::StoredTodo;
-pub(crate) use tokens::ModelTokens;
-pub use useful::StoredUseful;

@@ -6,19 +6,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use haft_context::{Carried, Cleared, Edits, Marks};
 use haft_store::{Store, StoreError};
 use haft_text::Masker;
-use haft_tool::{Note, TodoItem, UsefulItem};
-use haft_tools::TaskReport;
+use haft_tools::{KeptDocument, TaskReport, TodoItems, UsefulRanges};
 use haft_types::{ContentHash, ConversationId, Message};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Notice;
-use crate::session::secrets;
 
 /// A document that is kept under one key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {
@@ -28,7 +27,7 @@ pub(crate) trait StateDocument: Serialize + DeserializeOwned {
 
 /// Declares the key of each document of a conversation, and the list of all of them.
 macro_rules! conversation_documents {
-    ($($document:ty => $key:literal),* $(,)?) => {
+    ($($document:ty => $key:expr),* $(,)?) => {
         $(impl StateDocument for $document {
             const KEY: &'static str = $key;
         })*
@@ -55,15 +54,11 @@ conversation_documents! {
     // What people and the model note.
     Edits => "edits",
     Marks => "marks",
-    TodoItems => "todo",
-    UsefulRanges => "useful",
+    TodoItems => TodoItems::KEY,
+    UsefulRanges => UsefulRanges::KEY,
     // What was started.
     ChildConversations => "subagents",
     EndedTasks => "background_tasks",
-}
-
-impl StateDocument for FolderNoteList {
-    const KEY: &'static str = "notes";
 }
 
 /// The hash of the policy the last request was built by.
@@ -119,20 +114,6 @@ pub(crate) struct SummaryStandIn(pub(crate) Option<Message>);
 #[serde(transparent)]
 pub(crate) struct ImageDescriptions(pub(crate) BTreeMap<String, String>);
 
-/// The TODO list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct TodoItems(pub(crate) Vec<TodoItem>);
-
-/// File ranges worth knowing, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct UsefulRanges {
-    /// The highest number given so far.
-    pub(crate) last_number: u32,
-    pub(crate) items: Vec<UsefulItem>,
-}
-
 /// The conversations of the sub-agents that were started, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -152,16 +133,6 @@ pub(crate) struct ChildConversation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct EndedTasks(pub(crate) Vec<TaskReport>);
-
-/// All notes on folders and files, oldest first. The one document that belongs to the project, not
-/// to a conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct FolderNoteList {
-    /// The highest number given so far.
-    pub(crate) last_number: u32,
-    pub(crate) notes: Vec<Note>,
-}
 
 /// The documents of a conversation as they were when it was opened. Each is taken once, by whoever
 /// keeps it from then on.
@@ -183,7 +154,7 @@ impl StoredState {
     }
 
     /// A document as it is stored.
-    pub(crate) fn take_json<T: StateDocument>(&mut self) -> Option<Value> {
+    fn take_json<T: StateDocument>(&mut self) -> Option<Value> {
         self.documents.remove(T::KEY)
     }
 
@@ -197,8 +168,24 @@ impl StoredState {
             .ok()
     }
 
+    /// Returns a document with a copy in memory. One that cannot be understood is empty in memory,
+    /// and the user is notified.
+    pub(crate) fn keep<T: StateDocument + Clone + Default>(
+        &mut self,
+        store: &Arc<dyn Store>,
+        id: &ConversationId,
+    ) -> KeptDocument<T> {
+        let stored = self.take_json::<T>();
+        let store = Arc::clone(store);
+        let (document, error) = KeptDocument::restored(store, id.clone(), T::KEY, stored);
+        if let Some(error) = error {
+            self.note_unreadable(T::KEY, &error);
+        }
+        document
+    }
+
     /// Notes for the log and for the user that a document is ignored.
-    pub(crate) fn note_unreadable(&mut self, key: &str, error: &dyn Display) {
+    fn note_unreadable(&mut self, key: &str, error: &dyn Display) {
         tracing::warn!(key, %error, "a stored document is ignored");
         let message = format!(
             "what was stored of this conversation under `{key}` cannot be read and is ignored: {error}"
@@ -247,7 +234,7 @@ pub(crate) async fn write_masked<T: StateDocument>(
     masker: &Masker,
 ) -> Result<(), StoreError> {
     let mut value = serde_json::to_value(document).unwrap_or_default();
-    secrets::mask_value(masker, &mut value);
+    masker.mask_json(&mut value);
     store.set_state(id, T::KEY, value).await
 }
 

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use serde_json::Value;
 
 use shapes::{KeyAlphabet, SHAPES};
 
@@ -86,6 +87,20 @@ impl Masker {
     /// call it on another thread to hide the delay.
     pub fn prepare() {
         LazyLock::force(&STARTS);
+    }
+
+    /// Masks the secrets in every text of a JSON value. The names of fields stay.
+    pub fn mask_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(masked) = self.mask(text) {
+                    *text = masked;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_json(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.mask_json(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// Returns the text with a label in place of each secret.

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
-use crate::ToolNames;
-use crate::ports::{
-    CallProgress, ChangeUndo, ConversationMessages, DocumentReader, EditorBuffers, FileHistory,
-    ProjectNotes, ReadLedger, TodoList, TokenCount, UsefulInfo,
-};
+use crate::ports::{ChangeUndo, DocumentReader, EditorBuffers, FileHistory, Unrecorded};
+use crate::{ReadLedger, SessionState, ToolNames};
 
 /// The folders a call may work in. All paths are absolute and free of links.
 #[derive(Clone, Debug)]
@@ -71,6 +68,10 @@ impl From<OutputLimits> for CutLimits {
 /// Whether a file below a folder that is walked through may be read.
 pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
+/// Shows people a short text about what a call is doing; the model never reads it. A call shows
+/// little and not often, and texts are dropped if they cannot be shown in time.
+pub type CallProgress = Arc<dyn Fn(String) + Send + Sync>;
+
 /// Everything a call is given besides its arguments.
 #[derive(Clone)]
 pub struct ToolContext {
@@ -93,25 +94,52 @@ pub struct ToolContext {
     /// The tools that the model has been told of. A result names no other.
     pub tools: ToolNames,
     /// Where the call shows what it is doing.
-    pub progress: Arc<dyn CallProgress>,
-    /// The conversation's TODO list.
-    pub todo: Arc<dyn TodoList>,
-    /// What files looked like when they were last read.
-    pub reads: Arc<dyn ReadLedger>,
+    pub progress: CallProgress,
+    /// The states of files when they were last read or written in the conversation.
+    pub reads: Arc<ReadLedger>,
+    /// The other values of the session that its tools share.
+    pub state: SessionState,
     /// What files were before calls changed them.
     pub history: Arc<dyn FileHistory>,
     /// Takes back what calls changed.
     pub take_back: Arc<dyn ChangeUndo>,
-    /// The conversation's useful information.
-    pub useful: Arc<dyn UsefulInfo>,
-    /// The project's notes.
-    pub notes: Arc<dyn ProjectNotes>,
-    /// The conversation's messages.
-    pub transcript: Arc<dyn ConversationMessages>,
-    /// Counts tokens for the conversation's model.
-    pub tokens: Arc<dyn TokenCount>,
     /// Takes the text out of documents, where this build reads any.
     pub documents: Option<Arc<dyn DocumentReader>>,
     /// What the user has open and not saved, where an editor says so.
     pub buffers: Option<Arc<dyn EditorBuffers>>,
+}
+
+impl ToolContext {
+    /// Creates a context without a session: changes of files are not recorded, child processes get
+    /// no environment, and a tool that needs a value of the session fails.
+    pub fn bare(
+        folder: impl Into<PathBuf>,
+        call_id: impl Into<String>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let folder = folder.into();
+        Self {
+            workspace: Workspace {
+                spill: folder.clone(),
+                journal: folder.clone(),
+                cwd: folder.clone(),
+                root: folder,
+                extra: Vec::new(),
+            },
+            readable: None,
+            call_id: call_id.into(),
+            cancel,
+            limits: OutputLimits::default(),
+            environment: Arc::default(),
+            commits: false,
+            tools: ToolNames::default(),
+            progress: Arc::new(|_| {}),
+            reads: Arc::default(),
+            state: SessionState::default(),
+            history: Arc::new(Unrecorded),
+            take_back: Arc::new(Unrecorded),
+            documents: None,
+            buffers: None,
+        }
+    }
 }

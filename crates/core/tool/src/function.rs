@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Access, CaseDocument, Foreseen, Intent, InvalidArguments, Manual, Tool, ToolContext,
+    Access, CaseDocument, Foreseen, Gateway, Intent, InvalidArguments, Manual, Tool, ToolContext,
     ToolOutput, ToolTexts, parse_arguments, schema_of,
 };
 
@@ -135,7 +135,7 @@ pub struct FunctionTool<P> {
 
 impl<P> FunctionTool<P> {
     /// The same with a list of what can be reached through it, under this heading; see
-    /// [`Tool::reachable`].
+    /// [`Gateway::reachable`].
     #[must_use]
     pub fn reaches(self, heading: &str, text: String) -> Self {
         let tools = vec![self.name.to_owned()];
@@ -177,8 +177,9 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
         &self.manual
     }
 
-    fn reachable(&self) -> Option<&CaseDocument> {
-        self.reachable.as_ref()
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        self.reachable.as_ref()?;
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -204,6 +205,12 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
             Ok(parameters) => (self.run)(context, parameters).await,
             Err(error) => error.into(),
         }
+    }
+}
+
+impl<P: Send + 'static> Gateway for FunctionTool<P> {
+    fn reachable(&self) -> Option<&CaseDocument> {
+        self.reachable.as_ref()
     }
 }
 

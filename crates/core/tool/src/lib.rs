@@ -6,8 +6,8 @@
 //!
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function),
 //! [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is called),
-//! [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`], [`ToolSearch`] and [`UseTool`]
-//! (tools the model finds by searching).
+//! [`Gateway`] (tools that stand for others), [`CallObserver`] (what observes calls),
+//! [`ToolCatalogue`], [`ToolSearch`] and [`UseTool`] (tools the model finds by searching).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,44 +36,45 @@
 //! assert_eq!(called.now_or_never().unwrap().envelope.text, "5");
 //! ```
 
-mod bare;
 mod context;
 mod deferred;
 mod function;
-mod guard;
+mod gateway;
 mod intent;
 mod manual;
 mod mentions;
+mod observer;
 mod paths;
-mod plugin;
 mod ports;
+mod read_ledger;
 mod registry;
 mod schema;
 mod selection;
+mod session_state;
 mod tool_search;
 mod use_tool;
 
-pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
+pub use context::{CallProgress, OutputLimits, ReadFilter, ToolContext, Workspace};
 pub use deferred::{ToolDetail, describe_tool, shorten};
 pub use function::{FunctionTool, ToolDefinition};
-pub use guard::Guard;
+pub use gateway::{DeferralUpdate, Gateway};
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, ToolTexts};
 pub use mentions::{ALL_TOOL_NAMES, ToolNames, without_names, without_unknown_tools};
+pub use observer::CallObserver;
 pub use paths::{LinkError, follow_links};
-pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch,
-    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource,
-    DocumentText, EditorBuffers, Evidence, FileHistory, FileState, GroupDelivery, NewUseful,
-    NotDelivered, Note, OpenedSkill, Patience, PortError, Post, ProjectNotes, ReadLedger, Recalled,
-    RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList, TodoState, TokenCount,
-    ToolCatalogue, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent, Unrecorded,
-    UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    AgentReport, Assignment, CallName, ChangeRecords, ChangeUndo, ChangeWatch, DocumentError,
+    DocumentFormat, DocumentReader, DocumentSource, DocumentText, EditorBuffers, Evidence,
+    FileHistory, GroupDelivery, NotDelivered, OpenedSkill, Patience, PortError, Post, RecordedCall,
+    SkillShelf, StartedAgent, SubAgents, ToolCatalogue, UndoOutcome, UndoReport, UndoTarget,
+    UndoneFile, UnknownAgent, Unrecorded, WorkOrder, WorkPlace,
 };
-pub use registry::{Registry, Resolved, Switch, ToolStatistics};
+pub use read_ledger::{FileState, ReadLedger};
+pub use registry::{Registry, Resolved, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
 pub use selection::{PROFILES, UnknownChoice, need_of};
+pub use session_state::SessionState;
 pub use tool_search::ToolSearch;
 pub use use_tool::UseTool;
 
@@ -81,7 +82,6 @@ use async_trait::async_trait;
 use haft_types::{ChangeKind, Cost, Envelope, Image, Prompt, ToolSpec, Usage};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// What a call may do to the world; permission and parallel running are decided by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,16 +94,6 @@ pub enum Access {
     Write,
     /// Runs a program.
     Execute,
-}
-
-/// What becomes of a tool when others are deferred.
-pub enum DeferralUpdate {
-    /// It stays as it is.
-    Same,
-    /// This one stands in its place.
-    Replaced(Arc<dyn Tool>),
-    /// There is nothing it could be used for, so it is not offered.
-    Useless,
 }
 
 /// Something the model can call.
@@ -122,47 +112,8 @@ pub trait Tool: Send + Sync {
         &Manual::NONE
     }
 
-    /// What can be reached through it, such as servers or collections: a section of its own behind
-    /// the tools.
-    fn reachable(&self) -> Option<&CaseDocument> {
-        None
-    }
-
-    /// What the user declared it by, for a tool whose description is learnt. While it is the same,
-    /// a conversation hears of the tool what it heard first; without one it hears what is true
-    /// now.
-    fn declared_by(&self) -> Option<&str> {
-        None
-    }
-
-    /// Its own arguments for a call of something else that it stands for, by the name the model
-    /// used; none where it does not stand for that.
-    fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
-        None
-    }
-
-    /// This tool, limited to what these names stand for; none where one of them stands for nothing
-    /// of it. A limit it already has stays.
-    fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn Tool>> {
-        None
-    }
-
-    /// The tool whose calls this one tells of: where that one is narrowed, this one is too, whether
-    /// it was chosen or not.
-    fn narrowed_with(&self) -> Option<&str> {
-        None
-    }
-
-    /// This tool, now that these are the deferred ones. Only tools that tell of others or call them
-    /// have a use for it.
-    fn with_deferred(&self, _deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
-        DeferralUpdate::Same
-    }
-
-    /// What the model reads when a call with these arguments is outside of what the tool was
-    /// narrowed to. It is asked before permission, so no mode, no rule and nobody can allow
-    /// such a call.
-    fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
+    /// Returns the side of the tool that stands for other tools or describes them, if it has one.
+    fn gateway(&self) -> Option<&dyn Gateway> {
         None
     }
 

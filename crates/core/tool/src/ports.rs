@@ -7,16 +7,9 @@ mod catalogue;
 mod changes;
 mod documents;
 mod history;
-mod notes;
 mod post;
-mod progress;
-mod reads;
 mod skills;
-mod todo;
-mod tokens;
-mod transcript;
 mod undo;
-mod useful;
 
 pub use agents::{
     AgentReport, Assignment, Evidence, StartedAgent, SubAgents, UnknownAgent, WorkOrder, WorkPlace,
@@ -26,16 +19,9 @@ pub use catalogue::{Patience, ToolCatalogue};
 pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
-pub use notes::{Note, ProjectNotes};
 pub use post::{GroupDelivery, NotDelivered, Post};
-pub use progress::CallProgress;
-pub use reads::{FileState, ReadLedger};
 pub use skills::{OpenedSkill, SkillShelf};
-pub use todo::{TodoItem, TodoList, TodoState};
-pub use tokens::TokenCount;
-pub use transcript::{ConversationMessages, Recalled};
 pub use undo::{ChangeUndo, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
-pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
 
 /// Why something kept could not be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
-//! Where tools are found by name, and the one way a call is run: breaker, plugins, guard, the tool,
-//! plugins, statistics.
+//! Where tools are found by name, and the one way a call is run: breaker, observers, the tool,
+//! statistics, observers.
 //!
-//! Invariant: whatever a tool or a plugin does, [`Registry::call`] gives back an output.
+//! Invariant: whatever a tool or an observer does, [`Registry::call`] gives back an output.
 
 mod breaker;
 
@@ -15,7 +15,7 @@ use haft_types::{Envelope, ToolProtocol, ToolSpec, ToolStatus};
 use serde_json::Value;
 
 use crate::{
-    Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolNames,
+    Alias, CallObserver, CaseDocument, DeferralUpdate, Tool, ToolContext, ToolHealth, ToolNames,
     ToolOutput,
 };
 use breaker::Breaker;
@@ -27,8 +27,7 @@ pub struct Registry {
     tools: Vec<RegisteredTool>,
     protocol: ToolProtocol,
     cases: Vec<CaseDocument>,
-    plugins: Vec<(Arc<dyn Plugin>, Switch)>,
-    guard: Option<Arc<dyn Guard>>,
+    observers: Vec<Arc<dyn CallObserver>>,
     record: Arc<Mutex<HashMap<String, ToolRecord>>>,
 }
 
@@ -56,15 +55,6 @@ pub(crate) enum Offer {
     Deferred,
     /// Nowhere, and it is in no list; a call of it is answered.
     Unmentioned,
-}
-
-/// Whether a plugin is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
-    /// It is.
-    On,
-    /// It is not.
-    Off,
 }
 
 #[derive(Clone, Default)]
@@ -158,33 +148,15 @@ impl Registry {
             .cases
             .iter()
             .filter(|case| case.tools.iter().any(|name| self.offers(name)));
-        cases.chain(self.offered().filter_map(|tool| tool.reachable()))
+        let reachable = self
+            .offered()
+            .filter_map(|tool| tool.gateway()?.reachable());
+        cases.chain(reachable)
     }
 
-    /// Adds a plugin, switched on; one of the same name is replaced in its place.
-    pub fn add_plugin(&mut self, plugin: Arc<dyn Plugin>) {
-        match self
-            .plugins
-            .iter_mut()
-            .find(|(known, _)| known.name() == plugin.name())
-        {
-            Some(known) => *known = (plugin, Switch::On),
-            None => self.plugins.push((plugin, Switch::On)),
-        }
-    }
-
-    /// Sets who decides on calls that plugins have changed. Without one they run as they are.
-    pub fn set_guard(&mut self, guard: Arc<dyn Guard>) {
-        self.guard = Some(guard);
-    }
-
-    /// Switches a plugin and says whether it is there.
-    pub fn switch_plugin(&mut self, name: &str, to: Switch) -> bool {
-        let found = self
-            .plugins
-            .iter_mut()
-            .find(|(plugin, _)| plugin.name() == name);
-        found.map(|(_, switch)| *switch = to).is_some()
+    /// Adds an observer of all calls.
+    pub fn add_observer(&mut self, observer: Arc<dyn CallObserver>) {
+        self.observers.push(observer);
     }
 
     /// The tool of this name, offered or deferred.
@@ -209,8 +181,10 @@ impl Registry {
     /// The tool of this name, or the one that answers to it or stands for it.
     pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
         let stands = || {
-            self.iter()
-                .find(|tool| tool.stand_in(name, &Value::Null).is_some())
+            self.iter().find(|tool| {
+                tool.gateway()
+                    .is_some_and(|gateway| gateway.stand_in(name, &Value::Null).is_some())
+            })
         };
         self.called(name)
             .or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
@@ -279,7 +253,10 @@ impl Registry {
         let deferred: Vec<_> = self.deferred().cloned().collect();
         for known in &mut self.tools {
             known.useful = true;
-            match known.tool.with_deferred(&deferred) {
+            let Some(gateway) = known.tool.gateway() else {
+                continue;
+            };
+            match gateway.with_deferred(&deferred) {
                 DeferralUpdate::Same => {}
                 DeferralUpdate::Replaced(tool) => known.tool = tool,
                 DeferralUpdate::Useless => known.useful = false,
@@ -325,25 +302,16 @@ impl Registry {
         &self,
         tool: &dyn Tool,
         context: &ToolContext,
-        mut arguments: Value,
+        arguments: Value,
     ) -> ToolOutput {
         let name = tool.spec().name.as_str();
         if let Some(rest) = self.record(name, |record| record.breaker.rest(Instant::now())) {
             return resting(name, rest);
         }
-        let permitted = arguments.clone();
-        for plugin in self.active() {
-            let asked = guarded(plugin.before(name, context, &mut arguments)).await;
-            if let Err(why) = asked {
-                return refused(name, plugin.name(), "did not run", &why);
+        for observer in &self.observers {
+            if let Err(why) = caught(observer.before(name, context, &arguments)).await {
+                return refused(name, observer.name(), "did not run", &why);
             }
-        }
-        // What was permitted is not what would run.
-        if arguments != permitted
-            && let Some(guard) = &self.guard
-            && let Err(envelope) = guard.permit(tool, context, &arguments).await
-        {
-            return envelope.into();
         }
         let begun = Instant::now();
         let ran = AssertUnwindSafe(tool.call(context, arguments))
@@ -359,18 +327,12 @@ impl Registry {
             statistics.broken += u64::from(output.health == ToolHealth::Broken);
             statistics.time += took;
         });
-        for plugin in self.active() {
-            let looked = match output.envelope.status {
-                ToolStatus::Success | ToolStatus::Partial => {
-                    guarded(plugin.after(name, context, &mut output)).await
-                }
-                ToolStatus::Error => guarded(plugin.on_error(name, context, &mut output)).await,
-            };
-            if let Err(why) = looked {
+        for observer in &self.observers {
+            if let Err(why) = caught(observer.after(name, context, &mut output)).await {
                 // What the call did stays done, and what it changed stays reported.
                 let refusal = refused(
                     name,
-                    plugin.name(),
+                    observer.name(),
                     "ran, but its result was held back",
                     &why,
                 );
@@ -381,21 +343,14 @@ impl Registry {
         output
     }
 
-    fn active(&self) -> impl Iterator<Item = &Arc<dyn Plugin>> {
-        self.plugins
-            .iter()
-            .filter(|(_, switch)| *switch == Switch::On)
-            .map(|(plugin, _)| plugin)
-    }
-
     fn record<T>(&self, name: &str, look: impl FnOnce(&mut ToolRecord) -> T) -> T {
         let mut records = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         look(records.entry(name.to_owned()).or_default())
     }
 }
 
-/// A plugin's answer; a panic is one too.
-async fn guarded(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+/// Returns the answer of an observer; a panic is an error, too.
+async fn caught(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     AssertUnwindSafe(asked)
         .catch_unwind()
         .await
@@ -418,10 +373,10 @@ fn resting(tool: &str, rest: Duration) -> ToolOutput {
     Envelope::failure("circuit_open", message).into()
 }
 
-fn refused(tool: &str, plugin: &str, what: &str, why: &str) -> ToolOutput {
+fn refused(tool: &str, observer: &str, what: &str, why: &str) -> ToolOutput {
     Envelope::failure(
         "plugin",
-        format!("`{tool}` {what}: the plugin `{plugin}` said: {why}"),
+        format!("`{tool}` {what}: the plugin `{observer}` said: {why}"),
     )
     .into()
 }

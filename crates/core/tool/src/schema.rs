@@ -129,7 +129,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ports::TodoItem;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum TodoState {
+        Pending,
+        InProgress,
+        Completed,
+    }
+
+    /// One item of a TODO list.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct TodoItem {
+        /// What is to be done, in a few words.
+        content: String,
+        /// How far it has come.
+        status: TodoState,
+    }
 
     /// Doc comments become descriptions.
     #[derive(Deserialize, JsonSchema)]

@@ -143,8 +143,10 @@ impl ToolSelection {
         let own = tool.spec().name.as_str();
         // What tells of another tool must not tell more than that one may do, even where it is
         // chosen whole itself.
-        if let Some(Extent::Parts(parts)) = self.0.get(tool.narrowed_with().unwrap_or(own)) {
-            return Some((tool.narrowed(parts)?, Offer::Always));
+        let gateway = tool.gateway();
+        let narrowed_with = gateway.and_then(|gateway| gateway.narrowed_with());
+        if let Some(Extent::Parts(parts)) = self.0.get(narrowed_with.unwrap_or(own)) {
+            return Some((gateway?.narrowed(parts)?, Offer::Always));
         }
         let offer = match self.0.get(own)? {
             Extent::Whole(offer) => *offer,
@@ -257,7 +259,9 @@ impl Registry {
     fn choose_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
         let name = [part.to_owned()];
         let has_it = |tool: &&Arc<dyn Tool>| {
-            tool.narrowed_with().is_none() && tool.narrowed(&name).is_some()
+            tool.gateway().is_some_and(|gateway| {
+                gateway.narrowed_with().is_none() && gateway.narrowed(&name).is_some()
+            })
         };
         let mut found = None;
         for tool in self.iter().filter(has_it) {

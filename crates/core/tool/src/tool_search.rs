@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext,
-    ToolOutput, ToolTexts, parse_arguments, schema_of,
+    Access, DeferralUpdate, Gateway, Group, Intent, Manual, Patience, Tool, ToolCatalogue,
+    ToolContext, ToolOutput, ToolTexts, parse_arguments, schema_of,
 };
 use relevance::{relevance, terms};
 use shelf::DeferredTools;
@@ -141,35 +141,8 @@ impl Tool for ToolSearch {
         &MANUAL
     }
 
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        // Without a catalogue no name stands for a part of it.
-        if self.catalogues.is_empty() {
-            return None;
-        }
-        let narrowed = |catalogue: &Arc<dyn ToolCatalogue>| match catalogue.called_by() {
-            Some(_) => catalogue.narrowed(names),
-            None => Some(Arc::clone(catalogue)),
-        };
-        let catalogues = self
-            .catalogues
-            .iter()
-            .map(narrowed)
-            .collect::<Option<Vec<_>>>()?;
-        Some(Arc::new(Self::over(catalogues, self.deferred.clone())))
-    }
-
-    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
-        if deferred.is_empty() && self.catalogues.is_empty() {
-            return DeferralUpdate::Useless;
-        }
-        let shelf = (!deferred.is_empty()).then(|| Arc::new(DeferredTools::new(deferred)));
-        DeferralUpdate::Replaced(Arc::new(Self::over(self.catalogues.clone(), shelf)))
-    }
-
-    fn narrowed_with(&self) -> Option<&str> {
-        self.catalogues
-            .iter()
-            .find_map(|catalogue| catalogue.called_by())
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -228,6 +201,39 @@ impl Tool for ToolSearch {
         Envelope::success(cut_lines(&text, context.limits.into()).text)
             .with_data(json!({ "query": query, "found": best, "total": found.len() }))
             .into()
+    }
+}
+
+impl Gateway for ToolSearch {
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        // Without a catalogue no name stands for a part of it.
+        if self.catalogues.is_empty() {
+            return None;
+        }
+        let narrowed = |catalogue: &Arc<dyn ToolCatalogue>| match catalogue.called_by() {
+            Some(_) => catalogue.narrowed(names),
+            None => Some(Arc::clone(catalogue)),
+        };
+        let catalogues = self
+            .catalogues
+            .iter()
+            .map(narrowed)
+            .collect::<Option<Vec<_>>>()?;
+        Some(Arc::new(Self::over(catalogues, self.deferred.clone())))
+    }
+
+    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        if deferred.is_empty() && self.catalogues.is_empty() {
+            return DeferralUpdate::Useless;
+        }
+        let shelf = (!deferred.is_empty()).then(|| Arc::new(DeferredTools::new(deferred)));
+        DeferralUpdate::Replaced(Arc::new(Self::over(self.catalogues.clone(), shelf)))
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.catalogues
+            .iter()
+            .find_map(|catalogue| catalogue.called_by())
     }
 }
 

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, ToolOutput, ToolTexts,
-    parse_arguments, schema_of,
+    Access, DeferralUpdate, Gateway, Group, Intent, Manual, Tool, ToolContext, ToolOutput,
+    ToolTexts, parse_arguments, schema_of,
 };
 
 const PROMPT: Prompt = prompt!("use_tool/prompt");
@@ -67,12 +67,8 @@ impl Tool for UseTool {
         &MANUAL
     }
 
-    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
-        if deferred.is_empty() {
-            DeferralUpdate::Useless
-        } else {
-            DeferralUpdate::Same
-        }
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -90,6 +86,16 @@ impl Tool for UseTool {
                 Envelope::failure("invalid_arguments", message).into()
             }
             Err(error) => error.into(),
+        }
+    }
+}
+
+impl Gateway for UseTool {
+    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        if deferred.is_empty() {
+            DeferralUpdate::Useless
+        } else {
+            DeferralUpdate::Same
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Tools for the knowledge of the conversation and the project (TODO list, notes, useful
-//! information, messages, modules, skills), and code shared by the tools for notes, useful
-//! information and messages.
+//! information, messages, modules, skills), the stored values behind them, and code shared by the
+//! tools for notes, useful information and messages.
+//!
+//! What is stored has a copy in memory ([`kept_document`]), so that making a request reads no
+//! database.
 
 pub(crate) mod ac_mod_list;
 pub(crate) mod ac_mod_read;
@@ -8,22 +11,30 @@ pub(crate) mod ac_mod_write;
 pub(crate) mod conversation_message_ids_read;
 pub(crate) mod conversation_message_ids_write;
 pub(crate) mod count_tokens;
+pub(crate) mod kept_document;
+pub(crate) mod model_tokens;
 pub(crate) mod modules;
 pub(crate) mod note_add;
 pub(crate) mod note_delete;
 pub(crate) mod note_query;
 pub(crate) mod note_update;
+pub(crate) mod notes;
 pub(crate) mod recall;
+pub(crate) mod todo;
 pub(crate) mod todo_read;
 pub(crate) mod todo_write;
+pub(crate) mod transcript;
 pub(crate) mod use_skill;
+pub(crate) mod useful;
 pub(crate) mod useful_info_add;
 pub(crate) mod useful_info_delete;
 pub(crate) mod useful_info_list;
 
+use std::any::Any;
 use std::path::Path;
+use std::sync::Arc;
 
-use haft_tool::{PortError, Workspace};
+use haft_tool::{PortError, ToolContext, Workspace};
 
 use crate::failure::{Coded, ToolFailure};
 use crate::{paths, visible};
@@ -39,6 +50,12 @@ impl Coded for PortError {
             Self::Store(_) => "store",
         }
     }
+}
+
+/// Returns a value that the session shares with its tools, such as the TODO list.
+pub(crate) fn of_session<T: Any + Send + Sync>(context: &ToolContext) -> Result<Arc<T>, PortError> {
+    let nothing = || PortError::Store("there is nothing here that could keep it".to_owned());
+    context.state.get().ok_or_else(nothing)
 }
 
 /// Converts a port's error to a failure, with a hint for an unknown id.

@@ -7,8 +7,9 @@
 //! [`ToolDefinition`](haft_tool::ToolDefinition) combines them.
 //!
 //! This crate must not ask for permission, read the environment, or start a process except through
-//! the supervisor of `haft-sandbox`. The only state it keeps between calls is [`Running`]: the read
-//! ledger and the TODO list are behind the ports of `haft-tool`.
+//! the supervisor of `haft-sandbox`. State outlives a call only in [`Running`] and in values that
+//! belong to a session, such as [`StoredTodo`] and [`StoredNotes`]: the session puts them into
+//! [`ToolContext::state`](haft_tool::ToolContext).
 //!
 //! Start with [`builtin_tools`] (the set), `paths` (which files a call may touch), `files::change`
 //! (how files are changed, all or none), and `files::edit::blocks` (the engine that finds and
@@ -100,7 +101,15 @@ pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use files::read_file::picture::picture;
+pub use knowledge::kept_document::{DocumentOwner, KeptDocument};
+pub use knowledge::model_tokens::ModelTokens;
+pub use knowledge::notes::{Note, StoredNotes};
+pub use knowledge::todo::{StoredTodo, TodoItem, TodoItems, TodoState};
+pub use knowledge::transcript::{
+    DescribeMessages, ListChildren, MarkMessages, Recalled, StoredTranscript,
+};
 pub use knowledge::use_skill::tool as use_skill;
+pub use knowledge::useful::{Added, NewUseful, StoredUseful, UsefulItem, UsefulRanges};
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
 pub use readers::Readers;

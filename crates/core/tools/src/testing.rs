@@ -1,32 +1,37 @@
-//! A project in a temporary folder, and implementations of the ports in memory.
+//! A project in a temporary folder, the values of a session, and implementations of the ports in
+//! memory.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use haft_sandbox::Supervisor;
+use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
+use haft_testkit::test::FakeClock;
 use haft_tool::{
-    Added, CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, FileState,
-    NewUseful, Note, OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, TodoItem,
-    TodoList, TokenCount, Tool, ToolContext, ToolOutput, UndoReport, UndoTarget, UsefulInfo,
-    UsefulItem, Workspace,
+    ChangeUndo, DocumentReader, FileHistory, OutputLimits, PortError, SessionState, Tool,
+    ToolContext, ToolOutput, UndoReport, UndoTarget, Workspace,
 };
-use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus, TranscriptLine};
+use haft_types::{
+    ConversationId, MarkAction, MarkReport, TokenCounter, ToolStatus, TranscriptLine,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{LimitsConfig, Readers, Running};
+use crate::{
+    KeptDocument, LimitsConfig, ModelTokens, Readers, Running, StoredNotes, StoredTodo,
+    StoredTranscript, StoredUseful, TodoItems,
+};
 
 /// A workspace for running tools.
 pub(crate) struct Bench {
     /// The folder to delete afterwards, unless the caller owns it.
     _folder: Option<TempDir>,
     pub(crate) context: ToolContext,
-    pub(crate) todo: Arc<MemoryTodo>,
-    pub(crate) transcript: Arc<MemoryTranscript>,
+    pub(crate) marking: Arc<MemoryMarking>,
     pub(crate) history: Arc<MemoryHistory>,
     pub(crate) progress: Arc<MemoryProgress>,
 }
@@ -62,10 +67,9 @@ impl Bench {
         let journal = base.join("journal");
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&spill).unwrap();
-        let todo = Arc::new(MemoryTodo::default());
-        let transcript = Arc::new(MemoryTranscript::default());
         let history = Arc::new(MemoryHistory::default());
         let progress = Arc::new(MemoryProgress::default());
+        let shown = Arc::clone(&progress);
         let context = ToolContext {
             workspace: Workspace {
                 root: root.clone(),
@@ -84,26 +88,66 @@ impl Bench {
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
-            progress: Arc::<MemoryProgress>::clone(&progress),
-            todo: Arc::<MemoryTodo>::clone(&todo),
-            reads: Arc::new(MemoryLedger::default()),
+            progress: Arc::new(move |text| shown.0.lock().unwrap().push(text)),
+            reads: Arc::default(),
+            state: SessionState::default().with(Arc::new(words_as_tokens())),
             history: Arc::<MemoryHistory>::clone(&history),
             take_back: Arc::<MemoryHistory>::clone(&history),
-            useful: Arc::<MemoryUseful>::default(),
-            notes: Arc::<MemoryNotes>::default(),
-            transcript: Arc::<MemoryTranscript>::clone(&transcript),
-            tokens: Arc::new(Words),
             documents: Some(documents()),
             buffers: None,
         };
         Self {
             _folder: folder,
             context,
-            todo,
-            transcript,
+            marking: Arc::default(),
             history,
             progress,
         }
+    }
+
+    /// Creates a project whose calls belong to a conversation in a store, so that they can use what
+    /// is kept there.
+    pub(crate) async fn with_store() -> Self {
+        let mut bench = Self::new();
+        let clock = Arc::new(FakeClock::default());
+        let path = bench.workspace().journal.join("conversations.db");
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&path, &StoreConfig::default(), clock.clone()).unwrap());
+        let conversation = ConversationId::new("a");
+        store
+            .create(NewConversation::new(conversation.clone(), "p"))
+            .await
+            .unwrap();
+        let root = bench.path("");
+        let notes = StoredNotes::open(Arc::clone(&store), "p", root, clock);
+        let key = TodoItems::KEY;
+        let todo = KeptDocument::restored(Arc::clone(&store), conversation.clone(), key, None).0;
+        let useful = StoredUseful::open(Arc::clone(&store), conversation.clone());
+        let (described, edited) = (Arc::clone(&bench.marking), Arc::clone(&bench.marking));
+        let transcript = StoredTranscript {
+            store: Arc::clone(&store),
+            conversation,
+            children: Box::new(Vec::new),
+            describe: Box::new(move |_| described.lines.lock().unwrap().clone()),
+            edit_marks: Box::new(move |action, ids, _| {
+                edited.asked.lock().unwrap().push((action, ids));
+                let report = edited.report.lock().unwrap().clone();
+                Box::pin(async { Ok(report) })
+            }),
+        };
+        bench.context.state = bench
+            .context
+            .state
+            .with(Arc::new(StoredTodo::new(todo)))
+            .with(Arc::new(useful.await.unwrap()))
+            .with(Arc::new(notes.await.unwrap()))
+            .with(Arc::new(transcript));
+        bench
+    }
+
+    /// Returns a value that the session shares with its tools.
+    pub(crate) fn shared<T: std::any::Any + Send + Sync>(&self) -> Arc<T> {
+        self.context.state.get().unwrap()
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {
@@ -186,179 +230,35 @@ impl Bench {
     }
 }
 
+/// The answers of a conversation to questions about marks, and the edits of its marks.
 #[derive(Default)]
-pub(crate) struct MemoryTodo {
-    pub(crate) items: Mutex<Vec<TodoItem>>,
-    pub(crate) broken: Mutex<bool>,
-}
-
-#[async_trait]
-impl TodoList for MemoryTodo {
-    async fn read(&self) -> Result<Vec<TodoItem>, String> {
-        Ok(self.items.lock().unwrap().clone())
-    }
-
-    async fn write(&self, items: Vec<TodoItem>) -> Result<(), String> {
-        if *self.broken.lock().unwrap() {
-            return Err("the disk is full".to_owned());
-        }
-        *self.items.lock().unwrap() = items;
-        Ok(())
-    }
-}
-
-/// Useful information without merging, which is done by the engine.
-#[derive(Default)]
-struct MemoryUseful(Mutex<Vec<UsefulItem>>);
-
-#[async_trait]
-impl UsefulInfo for MemoryUseful {
-    async fn list(&self) -> Result<Vec<UsefulItem>, PortError> {
-        Ok(self.0.lock().unwrap().clone())
-    }
-
-    async fn add(&self, new: NewUseful) -> Result<Added, PortError> {
-        let NewUseful {
-            path,
-            start_line,
-            end_line,
-            description,
-        } = new;
-        let mut items = self.0.lock().unwrap();
-        let item = UsefulItem {
-            number: items.len() as u32 + 1,
-            path,
-            start_line,
-            end_line,
-            description,
-        };
-        items.push(item.clone());
-        Ok(Added {
-            item,
-            merged: 0,
-            dropped: Vec::new(),
-        })
-    }
-
-    async fn delete(&self, number: u32) -> Result<UsefulItem, PortError> {
-        let mut items = self.0.lock().unwrap();
-        let at = items.iter().position(|item| item.number == number);
-        at.map(|at| items.remove(at))
-            .ok_or_else(|| PortError::Unknown {
-                what: "useful information",
-                id: number.to_string(),
-            })
-    }
-}
-
-#[derive(Default)]
-struct MemoryNotes(Mutex<Vec<Note>>);
-
-impl MemoryNotes {
-    fn take(&self, id: &str) -> Result<Note, PortError> {
-        let mut notes = self.0.lock().unwrap();
-        let at = notes.iter().position(|note| note.id == id);
-        at.map(|at| notes.remove(at))
-            .ok_or_else(|| PortError::Unknown {
-                what: "note",
-                id: id.to_owned(),
-            })
-    }
-}
-
-#[async_trait]
-impl ProjectNotes for MemoryNotes {
-    async fn list(&self) -> Result<Vec<Note>, PortError> {
-        Ok(self.0.lock().unwrap().clone())
-    }
-
-    async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
-        let mut notes = self.0.lock().unwrap();
-        let id = format!("n{}", notes.len() + 1);
-        let note = Note {
-            id,
-            path: path.to_owned(),
-            note: note.to_owned(),
-            updated_at: Timestamp::UNIX_EPOCH,
-        };
-        notes.push(note.clone());
-        Ok(note)
-    }
-
-    async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
-        let note = Note {
-            note: note.to_owned(),
-            ..self.take(id)?
-        };
-        self.0.lock().unwrap().push(note.clone());
-        Ok(note)
-    }
-
-    async fn delete(&self, id: &str) -> Result<Note, PortError> {
-        self.take(id)
-    }
-}
-
-/// The conversation that a test sets up.
-#[derive(Default)]
-pub(crate) struct MemoryTranscript {
+pub(crate) struct MemoryMarking {
     pub(crate) lines: Mutex<Vec<TranscriptLine>>,
     pub(crate) report: Mutex<MarkReport>,
-    pub(crate) message: Mutex<Option<Recalled>>,
     pub(crate) asked: Mutex<Vec<(MarkAction, String)>>,
 }
 
-#[async_trait]
-impl ConversationMessages for MemoryTranscript {
-    async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
-        Ok(self.lines.lock().unwrap().clone())
+/// Counts words as tokens, in a window of 1,000.
+fn words_as_tokens() -> ModelTokens {
+    struct Words;
+
+    impl TokenCounter for Words {
+        fn text(&self, text: &str) -> u32 {
+            text.split_whitespace().count() as u32
+        }
     }
 
-    async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
-        self.asked.lock().unwrap().push((action, ids.to_owned()));
-        Ok(self.report.lock().unwrap().clone())
-    }
-
-    async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
-        let message = self.message.lock().unwrap().clone();
-        message.ok_or_else(|| PortError::Unknown {
-            what: "message",
-            id: id.to_owned(),
-        })
-    }
+    ModelTokens::new(Arc::new(Words), 1.0, 1_000)
 }
 
-#[derive(Default)]
-struct MemoryLedger(Mutex<HashMap<PathBuf, FileState>>, Mutex<Vec<PathBuf>>);
-
-impl ReadLedger for MemoryLedger {
-    fn last_seen(&self, path: &Path) -> Option<FileState> {
-        self.0.lock().unwrap().get(path).copied()
-    }
-
-    fn saw(&self, path: &Path, state: FileState) {
-        self.0.lock().unwrap().insert(path.to_owned(), state);
-    }
-
-    fn name_once(&self, path: &Path) -> bool {
-        let mut named = self.1.lock().unwrap();
-        let first = !named.iter().any(|one| one == path);
-        named.push(path.to_owned());
-        first
-    }
-}
-
-/// Counts words as tokens.
-struct Words;
-
-impl TokenCount for Words {
-    fn count(&self, text: &str) -> u64 {
-        text.split_whitespace().count() as u64
-    }
-
-    fn window(&self) -> u64 {
-        1_000
-    }
+/// Asserts that a document is stored as `json` and read from it, because documents of earlier
+/// versions must be understood.
+pub(crate) fn pinned<T>(document: &T, json: &str)
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    assert_eq!(serde_json::to_value(document).unwrap().to_string(), json);
+    assert_eq!(&serde_json::from_str::<T>(json).unwrap(), document);
 }
 
 /// Returns a supervisor whose helper is the test program itself.
@@ -397,12 +297,6 @@ pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
 /// The texts that calls showed while they ran.
 #[derive(Default)]
 pub(crate) struct MemoryProgress(pub(crate) Mutex<Vec<String>>);
-
-impl CallProgress for MemoryProgress {
-    fn show(&self, text: String) {
-        self.0.lock().unwrap().push(text);
-    }
-}
 
 /// Records the files that each call announced as about to change, and those that it reported as
 /// changed.

@@ -19,14 +19,13 @@ mod walk;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::CallName;
-use haft_types::{ContentHash, ConversationId, MessageId};
+use haft_types::{ConversationId, MessageId};
 
-use self::plan::{Fate, PlannedUndo, Surroundings};
+use self::plan::{Disk, Fate, PlannedUndo};
 use crate::versions::{
     FileStep, FileVersion, PathChange, SqliteVersions, StepId, StepKind, VersionsError,
 };
@@ -387,30 +386,6 @@ fn report(
     Report {
         calls,
         paths: paths.collect(),
-    }
-}
-
-/// The disk and the stored contents, as a plan reads them.
-struct Disk<'a>(&'a SqliteVersions);
-
-impl Surroundings for Disk<'_> {
-    fn version(&self, path: &Path) -> FileVersion {
-        disk::version_at(path)
-    }
-
-    fn entries(&self, folder: &Path) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(folder) else {
-            return Vec::new();
-        };
-        entries.flatten().map(|entry| entry.path()).collect()
-    }
-
-    fn is_real_folder(&self, path: &Path) -> bool {
-        path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
-    }
-
-    fn content(&self, hash: ContentHash) -> Option<Vec<u8>> {
-        self.0.content(hash).ok()
     }
 }
 

@@ -18,7 +18,6 @@ use haft_mcp::{
     ServerOrigin, Servers, ToolFilter, ToolInfo, login,
 };
 use haft_sandbox::{OwnProgram, Supervisor};
-use haft_tool::CallProgress;
 use haft_types::{Filled, Form};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -167,7 +166,7 @@ impl Client {
                 "suite",
                 tool,
                 arguments,
-                Arc::new(Quiet),
+                Arc::new(|_| {}),
                 &CancellationToken::new(),
             )
             .await
@@ -215,10 +214,4 @@ impl Elicitor for Defaults {
                 .collect(),
         )
     }
-}
-
-struct Quiet;
-
-impl CallProgress for Quiet {
-    fn show(&self, _text: String) {}
 }

@@ -220,7 +220,7 @@ impl Servers {
         name: &str,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: Arc<dyn CallProgress>,
+        progress: CallProgress,
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
         let called = CalledTool { server: name, tool };
@@ -234,7 +234,7 @@ impl Servers {
         scope: &ToolScope,
         CalledTool { server: name, tool }: CalledTool<'_>,
         arguments: Map<String, Value>,
-        progress: Arc<dyn CallProgress>,
+        progress: CallProgress,
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
         scope.check(name, tool)?;

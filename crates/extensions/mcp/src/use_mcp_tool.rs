@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{
-    Access, CaseDocument, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments,
-    schema_of,
+    Access, CaseDocument, Gateway, Group, Intent, Manual, Tool, ToolContext, ToolOutput,
+    parse_arguments, schema_of,
 };
 use haft_types::{Envelope, TokenCounter, ToolSpec};
 use schemars::JsonSchema;
@@ -103,38 +103,8 @@ impl Tool for UseMcpTool {
         &MANUAL
     }
 
-    fn reachable(&self) -> Option<&CaseDocument> {
-        Some(&self.list)
-    }
-
-    fn declared_by(&self) -> Option<&str> {
-        Some(&self.declared_by)
-    }
-
-    /// Models that know other agents call `mcp__server__tool` as if it were a tool of its own.
-    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
-        let (server, tool) = self
-            .servers
-            .iter()
-            .find_map(|server| scope::tool_of(name, &server.name))?;
-        Some(json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
-    }
-
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        let scope = self.scope.narrowed(names, &self.servers.names())?;
-        Some(Arc::new(Self::within(
-            scope,
-            Arc::clone(&self.servers),
-            self.budget,
-            Arc::clone(&self.counter),
-        )))
-    }
-
-    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
-        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-        // Where one is missing, the call itself says so.
-        let refused = self.scope.check(text("server_name")?, text("tool_name")?);
-        refused.err().map(|error| failure(&error))
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -187,6 +157,42 @@ impl Tool for UseMcpTool {
             // tool.
             Err(error) => failure(&error).into(),
         }
+    }
+}
+
+impl Gateway for UseMcpTool {
+    fn reachable(&self) -> Option<&CaseDocument> {
+        Some(&self.list)
+    }
+
+    fn declared_by(&self) -> Option<&str> {
+        Some(&self.declared_by)
+    }
+
+    /// Models that know other agents call `mcp__server__tool` as if it were a tool of its own.
+    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
+        let (server, tool) = self
+            .servers
+            .iter()
+            .find_map(|server| scope::tool_of(name, &server.name))?;
+        Some(json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        let scope = self.scope.narrowed(names, &self.servers.names())?;
+        Some(Arc::new(Self::within(
+            scope,
+            Arc::clone(&self.servers),
+            self.budget,
+            Arc::clone(&self.counter),
+        )))
+    }
+
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        // Where one is missing, the call itself says so.
+        let refused = self.scope.check(text("server_name")?, text("tool_name")?);
+        refused.err().map(|error| failure(&error))
     }
 }
 

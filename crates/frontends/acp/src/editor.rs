@@ -15,8 +15,8 @@ use agent_client_protocol::v1::schema::{
     FileSystemCapabilities, ReadTextFileRequest, SessionId, WriteTextFileRequest,
 };
 use async_trait::async_trait;
-use haft_agent::{EditorBuffers, Plugin, ToolContext, ToolOutput};
-use haft_types::Envelope;
+use haft_agent::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
+use haft_types::{Envelope, ToolStatus};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -133,7 +133,7 @@ impl EditorBuffers for EditorFiles {
 }
 
 #[async_trait]
-impl Plugin for EditorFiles {
+impl CallObserver for EditorFiles {
     fn name(&self) -> &'static str {
         "editor"
     }
@@ -142,7 +142,7 @@ impl Plugin for EditorFiles {
         &self,
         tool: &str,
         context: &ToolContext,
-        arguments: &mut Value,
+        arguments: &Value,
     ) -> Result<(), String> {
         for file in diffs::written(tool, arguments) {
             let path: PathBuf = context.workspace.cwd.join(file);
@@ -157,7 +157,8 @@ impl Plugin for EditorFiles {
         _context: &ToolContext,
         output: &mut ToolOutput,
     ) -> Result<(), String> {
-        if !self.offered.write_text_file {
+        let failed = output.envelope.status == ToolStatus::Error;
+        if failed || !self.offered.write_text_file {
             return Ok(());
         }
         for change in &output.changes {

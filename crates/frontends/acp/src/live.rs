@@ -357,7 +357,7 @@ impl LiveSession {
             mode: Some(mode),
             servers: servers.clone(),
             client: Contribution {
-                plugins: files
+                observers: files
                     .iter()
                     .map(|files| Arc::new(files.clone()) as _)
                     .collect(),

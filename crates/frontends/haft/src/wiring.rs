@@ -125,7 +125,7 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 /// What the program that drives a session brings to it.
 #[derive(Clone, Default)]
 pub(crate) struct ClientParts {
-    /// Its callbacks and plugins, and what its user has open and not saved.
+    /// Its callbacks and observers, and what its user has open and not saved.
     pub(crate) contribution: Contribution,
     /// Who keeps what files were, in place of this machine alone.
     pub(crate) versions: Option<Arc<SqliteVersions>>,

@@ -22,7 +22,7 @@ use haft_context::{
 use haft_model::O200k;
 use haft_testkit::test::Random;
 use haft_testkit::{Recorded, Reply, Script, Stop, When};
-use haft_tool::{TodoItem, TodoState};
+use haft_tools::{TodoItem, TodoState};
 use haft_types::{
     Api, CacheRule, Capabilities, ConversationId, Entry, Event, EventBody, Message, ModelSpec,
     Outcome, Role, TokenCounter, ToolProtocol,

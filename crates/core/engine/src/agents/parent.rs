@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use haft_tool::{AgentReport, ChangeWatch, WorkPlace};
-use haft_tools::Running;
+use haft_tool::{AgentReport, ChangeWatch, ReadLedger, WorkPlace};
+use haft_tools::{Running, StoredTodo};
 use haft_types::{ConversationId, Event};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -12,7 +12,7 @@ use super::child_start::ChildStart;
 use super::hub::Mailbox;
 use crate::calls::permit::Permit;
 use crate::hooks::HookRunner;
-use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
+use crate::ports::{Children, SharedKnowledge};
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
@@ -51,7 +51,7 @@ pub(crate) struct Inherited {
     pub(crate) todo: Arc<StoredTodo>,
     /// The files that the starting session has read; notes on their folders go to its sub-agents.
     /// `None` if no session started this one.
-    pub(crate) starter_reads: Option<Arc<Reads>>,
+    pub(crate) starter_reads: Option<Arc<ReadLedger>>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
     pub(crate) recorded: Arc<dyn ChangeWatch>,
@@ -67,7 +67,7 @@ impl Inherited {
         knowledge: SharedKnowledge,
         state: &mut StoredState,
     ) -> Self {
-        let todo = StoredTodo::restored(Arc::clone(&services.store), conversation.clone(), state);
+        let todo = StoredTodo::new(state.keep(&services.store, conversation));
         let workspace = &config.folders.workspace;
         let permit = Permit::new(
             config.safety.permissions.clone(),

@@ -91,7 +91,9 @@ fn admit(
                 Some(alias) => (alias.translate)(arguments),
                 None => arguments,
             });
-            tool.stand_in(&call.name, &translated).unwrap_or(translated)
+            tool.gateway()
+                .and_then(|gateway| gateway.stand_in(&call.name, &translated))
+                .unwrap_or(translated)
         }
         Ok(arguments) => arguments,
         Err(why) => {
@@ -102,7 +104,7 @@ fn admit(
             return refuse(call, Envelope::failure("invalid_arguments", message));
         }
     };
-    if let Some(envelope) = tool.refusal(&arguments) {
+    if let Some(envelope) = refusal(tool.as_ref(), &arguments) {
         return refuse(call, envelope);
     }
     if call.name == names::COMPLETE && !reply.last {
@@ -131,7 +133,12 @@ fn not_alone() -> Envelope {
 
 /// Why arguments that came after the check cannot stand: they pass the same as those of the model.
 pub(crate) fn objection(tool: &dyn Tool, name: &str, arguments: &Value) -> Option<Envelope> {
-    masked(tool, name, &arguments.to_string()).or_else(|| tool.refusal(arguments))
+    masked(tool, name, &arguments.to_string()).or_else(|| refusal(tool, arguments))
+}
+
+/// Returns the error result of a call outside of what the tool was narrowed to.
+fn refusal(tool: &dyn Tool, arguments: &Value) -> Option<Envelope> {
+    tool.gateway()?.refusal(arguments)
 }
 
 fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {

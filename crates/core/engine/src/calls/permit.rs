@@ -1,7 +1,6 @@
 //! Whether an admitted call may run: the rules decide, and where they say ask, a person does.
 //!
-//! Invariant: a call runs only with arguments that were permitted; arguments a plugin changed are
-//! decided again, and a denial is final.
+//! Invariant: a call runs only with arguments that were permitted, and a denial is final.
 
 mod advice;
 #[cfg(test)]
@@ -11,9 +10,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use haft_permission::{PermissionRequest, PermissionRule, Permissions, ProjectFiles, Verdict};
-use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
+use haft_tool::{Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
 use tracing::{debug, info};
@@ -384,50 +382,6 @@ impl Permit {
         {
             let rules = std::mem::take(&mut permissions.rules);
             permissions.rules = rules.with(Decision::Allow, rule);
-        }
-    }
-}
-
-#[async_trait]
-impl Guard for Permit {
-    async fn permit(
-        &self,
-        tool: &dyn Tool,
-        context: &ToolContext,
-        arguments: &Value,
-    ) -> Result<(), Envelope> {
-        let granted = self
-            .decide(
-                tool,
-                context,
-                arguments,
-                Opinion::None,
-                ProjectFiles::Changing,
-            )
-            .await
-            .map_err(|denied| denied.envelope)?;
-        if granted.changed.is_some() {
-            let message = format!(
-                "A plugin and the user both changed this call of `{}`; it did not run.",
-                tool.spec().name
-            );
-            return Err(Envelope::failure("permission_denied", message));
-        }
-        // The folders of a call are set before it begins.
-        match granted
-            .outside
-            .iter()
-            .find(|path| !context.workspace.contains(path))
-        {
-            None => Ok(()),
-            Some(path) => Err(Envelope::failure(
-                "permission_denied",
-                format!(
-                    "A plugin changed this call of `{}` to reach `{}`, which was not permitted.",
-                    tool.spec().name,
-                    path.display()
-                ),
-            )),
         }
     }
 }

@@ -18,36 +18,25 @@ pub(crate) struct ProgressRelay {
     receiver: Receiver<EventBody>,
 }
 
-struct RelayedProgress {
-    id: String,
-    name: String,
-    sender: Sender<EventBody>,
-}
-
-impl CallProgress for RelayedProgress {
-    fn show(&self, text: String) {
-        let event = EventBody::ToolProgress {
-            id: self.id.clone(),
-            name: self.name.clone(),
-            text,
-        };
-        // Progress is no part of the result: it is dropped if the channel is full.
-        drop(self.sender.try_send(event));
-    }
-}
-
 impl ProgressRelay {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = mpsc::channel(ROOM);
         Self { sender, receiver }
     }
 
-    /// Returns the handle through which `call` shows its progress.
-    pub(crate) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
-        Arc::new(RelayedProgress {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            sender: self.sender.clone(),
+    /// Returns the function through which `call` shows its progress.
+    pub(crate) fn of(&self, call: &ToolCall) -> CallProgress {
+        let id = call.id.clone();
+        let name = call.name.clone();
+        let sender = self.sender.clone();
+        Arc::new(move |text| {
+            let event = EventBody::ToolProgress {
+                id: id.clone(),
+                name: name.clone(),
+                text,
+            };
+            // Progress is no part of the result: it is dropped if the channel is full.
+            drop(sender.try_send(event));
         })
     }
 

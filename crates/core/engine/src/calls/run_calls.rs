@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_permission::ProjectFiles;
-use haft_tool::{CallName, RecordedCall, ToolContext, ToolOutput, Unrecorded};
+use haft_tool::{CallName, RecordedCall, SessionState, ToolContext, ToolOutput, Unrecorded};
+use haft_tools::ModelTokens;
 use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,6 @@ use super::permit::{Denied, Granted};
 use super::progress::ProgressRelay;
 use crate::error::EngineError;
 use crate::hooks::session_hooks::{HookedCall, RanCall};
-use crate::ports::ModelTokens;
 use crate::session::transcript::ResultParts;
 use crate::session::{Session, secrets};
 use crate::turn::turn_io::{TurnIo, call_result};
@@ -258,20 +258,27 @@ impl Session {
             commits: false,
             tools: self.prompt.registry().told(),
             progress: shown.of(call),
-            todo: Arc::clone(self.prompt.todo()) as _,
-            reads: Arc::clone(self.prompt.reads()) as _,
+            reads: Arc::clone(self.prompt.reads()),
+            state: self.shared_state(),
             history: recorded.history(),
             take_back: recorded.take_back(),
-            useful: Arc::clone(&self.prompt.knowledge().useful) as _,
-            notes: Arc::clone(&self.prompt.knowledge().notes) as _,
-            transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
-            tokens: Arc::new(ModelTokens::new(
-                Arc::clone(&self.services.shared.counter),
-                &self.config.model,
-            )),
             documents: self.services.running.readers().documents.clone(),
             buffers: self.services.running.readers().buffers.clone(),
         }
+    }
+
+    /// Returns the values of the session that the built-in tools share.
+    fn shared_state(&self) -> SessionState {
+        let knowledge = self.prompt.knowledge();
+        let model = &self.config.model;
+        let counter = Arc::clone(&self.services.shared.counter);
+        let tokens = ModelTokens::new(counter, model.tokenizer_factor, model.context_window);
+        SessionState::default()
+            .with(Arc::clone(self.prompt.todo()))
+            .with(Arc::clone(&knowledge.useful))
+            .with(Arc::clone(&knowledge.notes))
+            .with(Arc::clone(&knowledge.transcript))
+            .with(Arc::new(tokens))
     }
 
     /// Stores the result of a call, then shows it.

@@ -1,24 +1,16 @@
 //! The conversations of sub-agents that a conversation has started.
 
-use std::sync::Arc;
-
-use haft_store::Store;
 use haft_tool::PortError;
-use haft_types::ConversationId;
+use haft_tools::KeptDocument;
 
-use super::document::KeptDocument;
-use crate::stored_state::{ChildConversation, ChildConversations, StoredState};
+use crate::stored_state::{ChildConversation, ChildConversations};
 
 /// The children of a conversation, oldest first.
 pub(crate) struct Children(KeptDocument<ChildConversations>);
 
 impl Children {
-    pub(crate) fn restored(
-        store: Arc<dyn Store>,
-        conversation: ConversationId,
-        state: &mut StoredState,
-    ) -> Self {
-        Self(KeptDocument::restored(store, conversation, state))
+    pub(crate) fn new(document: KeptDocument<ChildConversations>) -> Self {
+        Self(document)
     }
 
     /// The list, from memory.

@@ -1,15 +1,16 @@
 //! What a session knows besides its messages.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_context::{FolderNotes, UsefulRange, folder_notes_text, useful_text};
 use haft_store::StoreError;
+use haft_tools::{StoredNotes, StoredTranscript, StoredUseful};
 use haft_types::ConversationId;
 
 use super::children::Children;
 use super::marks::StoredMarks;
-use super::notes::StoredNotes;
-use super::transcript::StoredTranscript;
-use super::useful::StoredUseful;
+use super::transcript::stored_transcript;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
@@ -51,21 +52,21 @@ impl Knowledge {
                 Arc::clone(&services.clock),
             )
             .await?;
-            let useful = StoredUseful::restored(store(), conversation.clone(), state);
+            let useful = StoredUseful::new(state.keep(&services.store, conversation));
             SharedKnowledge {
                 useful: Arc::new(useful),
                 notes: Arc::new(notes),
             }
         };
-        let children = Arc::new(Children::restored(store(), conversation.clone(), state));
-        let marks = Arc::new(StoredMarks::restored(store(), conversation.clone(), state));
-        let transcript = StoredTranscript {
-            store: store(),
-            conversation: conversation.clone(),
-            counter: Arc::clone(&services.counter),
-            marks: Arc::clone(&marks),
-            children: Some(Arc::clone(&children)),
-        };
+        let children = Arc::new(Children::new(state.keep(&services.store, conversation)));
+        let marks = Arc::new(StoredMarks::new(state.keep(&services.store, conversation)));
+        let transcript = stored_transcript(
+            store(),
+            conversation.clone(),
+            Arc::clone(&services.counter),
+            Arc::clone(&marks),
+            Arc::clone(&children),
+        );
         Ok(Self {
             useful,
             notes,
@@ -73,6 +74,29 @@ impl Knowledge {
             transcript: Arc::new(transcript),
             children,
         })
+    }
+
+    /// Returns the reminder about file ranges, with their current lines.
+    pub(crate) fn useful_reminder(&self, root: &Path) -> String {
+        let contents = self.useful.contents(root);
+        let shown = contents.iter().map(|(item, content)| UsefulRange {
+            path: &item.path,
+            start_line: item.start_line,
+            end_line: item.end_line,
+            description: &item.description,
+            content: content.as_deref().map_err(String::as_str),
+        });
+        useful_text(&shown.collect::<Vec<_>>())
+    }
+
+    /// Returns the reminder about the folders above `files`, which are in the project or in the
+    /// copy of it at `copy`.
+    pub(crate) fn notes_reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
+        let folders = self.notes.on_folders_above(copy, files);
+        let shown = folders
+            .iter()
+            .map(|(folder, notes)| FolderNotes { folder, notes });
+        folder_notes_text(&shown.collect::<Vec<_>>())
     }
 
     /// What sub-agents know of it.

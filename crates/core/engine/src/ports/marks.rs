@@ -5,10 +5,10 @@ use std::sync::Arc;
 use haft_context::Marks;
 use haft_store::{Store, StoreError};
 use haft_tool::PortError;
+use haft_tools::{DocumentOwner, KeptDocument};
 use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
-use super::document::{DocumentOwner, KeptDocument};
-use crate::stored_state::StoredState;
+use crate::stored_state::StateDocument;
 
 /// The marks of a conversation.
 pub struct StoredMarks(KeptDocument<Marks>);
@@ -19,18 +19,13 @@ impl StoredMarks {
         store: Arc<dyn Store>,
         conversation: ConversationId,
     ) -> Result<Self, StoreError> {
-        KeptDocument::open(store, DocumentOwner::Conversation(conversation))
-            .await
-            .map(Self)
+        let owner = DocumentOwner::Conversation(conversation);
+        KeptDocument::open(store, owner, Marks::KEY).await.map(Self)
     }
 
-    /// The same from what was read when the conversation was opened.
-    pub(crate) fn restored(
-        store: Arc<dyn Store>,
-        conversation: ConversationId,
-        state: &mut StoredState,
-    ) -> Self {
-        Self(KeptDocument::restored(store, conversation, state))
+    /// Creates the marks from their document.
+    pub(crate) fn new(document: KeptDocument<Marks>) -> Self {
+        Self(document)
     }
 
     /// The marks as they apply to the next request, from memory.

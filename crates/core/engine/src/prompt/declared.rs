@@ -18,7 +18,7 @@ pub(crate) fn restore_descriptions(
 ) -> Option<ToolDescriptions> {
     let offered: Vec<_> = registry
         .iter()
-        .filter(|tool| tool.declared_by().is_some())
+        .filter(|tool| declared_by(tool.as_ref()).is_some())
         .cloned()
         .collect();
     if offered.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn restore_descriptions(
     let mut now = before.clone();
     for tool in offered {
         let name = &tool.spec().name;
-        let declared_by = tool.declared_by().unwrap_or_default();
+        let declared_by = declared_by(tool.as_ref()).unwrap_or_default();
         match before
             .0
             .get(name)
@@ -54,8 +54,14 @@ pub(crate) fn restore_descriptions(
     (now != before).then_some(now)
 }
 
+/// Returns the user's declaration of a tool whose description is learned while it is used.
+fn declared_by(tool: &dyn Tool) -> Option<&str> {
+    tool.gateway()?.declared_by()
+}
+
 /// What is learnt of a tool while it is used: the list of what it reaches, else its description.
 fn learnt(tool: &dyn Tool) -> &str {
-    tool.reachable()
+    tool.gateway()
+        .and_then(|gateway| gateway.reachable())
         .map_or(&tool.spec().description, |list| &list.text)
 }

@@ -73,8 +73,8 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
         registry.register(Arc::clone(tool));
     }
     add_peers(&mut registry, config, &services.shared.hub, peers);
-    for plugin in &config.tools.plugins {
-        registry.add_plugin(Arc::clone(plugin));
+    for observer in &config.tools.observers {
+        registry.add_observer(Arc::clone(observer));
     }
     registry
 }

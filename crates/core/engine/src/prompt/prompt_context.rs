@@ -12,8 +12,8 @@ use haft_context::{
     RoleParts, RoleText, SystemInput, Todo, TodoProgress, render_small_system, render_system,
     system_entry, todo_text,
 };
-use haft_tool::{FileChange, Registry, TodoItem, TodoState, Workspace};
-use haft_tools::Running;
+use haft_tool::{FileChange, ReadLedger, Registry, Workspace};
+use haft_tools::{Running, StoredTodo, TodoItem, TodoState};
 use haft_types::{
     Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolSet, prompt,
 };
@@ -29,7 +29,7 @@ use super::touched::{Mentions, Touched};
 use crate::error::EngineError;
 use crate::hooks::HookRunner;
 use crate::names;
-use crate::ports::{Knowledge, Reads, SkillWatch, StoredTodo};
+use crate::ports::{Knowledge, SkillWatch};
 use crate::session::config::SessionConfig;
 use crate::session::transcript::Transcript;
 use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
@@ -43,9 +43,9 @@ pub(crate) struct PromptContext {
     unkept_descriptions: Option<ToolDescriptions>,
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
-    reads: Arc<Reads>,
+    reads: Arc<ReadLedger>,
     /// The files that the agent which started this one has read.
-    starter_reads: Option<Arc<Reads>>,
+    starter_reads: Option<Arc<ReadLedger>>,
     mentions: Mentions,
     knowledge: Knowledge,
     documents: StandingDocuments,
@@ -69,7 +69,7 @@ pub(crate) struct OfferedContext {
     pub(crate) skills: SkillWatch,
     pub(crate) todo: Arc<StoredTodo>,
     /// The files that the agent which started this one has read.
-    pub(crate) starter_reads: Option<Arc<Reads>>,
+    pub(crate) starter_reads: Option<Arc<ReadLedger>>,
     pub(crate) knowledge: Knowledge,
     pub(crate) running: Arc<Running>,
     pub(crate) counter: Arc<dyn TokenCounter>,
@@ -101,7 +101,7 @@ impl PromptContext {
             &registry,
             counter.as_ref(),
         );
-        let reads = Reads::from_history(history);
+        let reads = ReadLedger::from_history(history);
         let mut mentions = Mentions::default();
         mentions.look(history, &config.knowledge.paths);
         let mut documents = StandingDocuments::new(
@@ -182,7 +182,7 @@ impl PromptContext {
         &self.todo
     }
 
-    pub(crate) fn reads(&self) -> &Arc<Reads> {
+    pub(crate) fn reads(&self) -> &Arc<ReadLedger> {
         &self.reads
     }
 
@@ -316,8 +316,7 @@ impl PromptContext {
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();
         let notes = self
             .knowledge
-            .notes
-            .reminder(&config.folders.workspace.root, &self.known_files());
+            .notes_reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
             role: assembled_role(config, self.documents.agents_md()),
             todo: Some(masked(todo_text(
@@ -327,7 +326,6 @@ impl PromptContext {
             ))),
             useful: Some(masked(
                 self.knowledge
-                    .useful
                     .useful_reminder(&config.folders.workspace.root),
             )),
             folder_notes: Some(masked(notes)),

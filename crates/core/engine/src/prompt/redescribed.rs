@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{
-    Access, CaseDocument, DeferralUpdate, Foreseen, Intent, Manual, Registry, Tool, ToolContext,
-    ToolOutput, ToolTexts,
+    Access, CaseDocument, DeferralUpdate, Foreseen, Gateway, Intent, Manual, Registry, Tool,
+    ToolContext, ToolOutput, ToolTexts,
 };
 use haft_types::{Envelope, PromptLanguage, ToolSpec};
 use serde_json::Value;
@@ -53,7 +53,7 @@ pub(crate) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<
     Arc::new(RedescribedTool {
         spec,
         manual,
-        reachable: tool.reachable().cloned(),
+        reachable: reachable(tool.as_ref()).cloned(),
         tool,
     })
 }
@@ -90,7 +90,7 @@ impl RedescribedTool {
     pub(crate) fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
         let spec = tool.spec().clone();
         let manual = *tool.manual();
-        match tool.reachable().cloned() {
+        match reachable(tool.as_ref()).cloned() {
             Some(list) => Self {
                 spec,
                 manual,
@@ -123,37 +123,9 @@ impl Tool for RedescribedTool {
         &self.manual
     }
 
-    fn reachable(&self) -> Option<&CaseDocument> {
-        self.reachable.as_ref()
-    }
-
-    fn declared_by(&self) -> Option<&str> {
-        self.tool.declared_by()
-    }
-
-    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
-        self.tool.stand_in(name, arguments)
-    }
-
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        self.tool.narrowed(names)
-    }
-
-    fn narrowed_with(&self) -> Option<&str> {
-        self.tool.narrowed_with()
-    }
-
-    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
-        match self.tool.with_deferred(deferred) {
-            DeferralUpdate::Replaced(tool) => {
-                DeferralUpdate::Replaced(in_language(tool, PromptLanguage::Chinese))
-            }
-            update @ (DeferralUpdate::Same | DeferralUpdate::Useless) => update,
-        }
-    }
-
-    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
-        self.tool.refusal(arguments)
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        self.tool.gateway()?;
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -171,4 +143,46 @@ impl Tool for RedescribedTool {
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         self.tool.call(context, arguments).await
     }
+}
+
+impl Gateway for RedescribedTool {
+    fn reachable(&self) -> Option<&CaseDocument> {
+        self.reachable.as_ref()
+    }
+
+    fn declared_by(&self) -> Option<&str> {
+        self.tool.gateway()?.declared_by()
+    }
+
+    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
+        self.tool.gateway()?.stand_in(name, arguments)
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        self.tool.gateway()?.narrowed(names)
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.tool.gateway()?.narrowed_with()
+    }
+
+    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+        let Some(gateway) = self.tool.gateway() else {
+            return DeferralUpdate::Same;
+        };
+        match gateway.with_deferred(deferred) {
+            DeferralUpdate::Replaced(tool) => {
+                DeferralUpdate::Replaced(in_language(tool, PromptLanguage::Chinese))
+            }
+            update @ (DeferralUpdate::Same | DeferralUpdate::Useless) => update,
+        }
+    }
+
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        self.tool.gateway()?.refusal(arguments)
+    }
+}
+
+fn reachable(tool: &dyn Tool) -> Option<&CaseDocument> {
+    tool.gateway()?.reachable()
 }

@@ -5,9 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use haft_project::KnowledgePaths;
+use haft_tool::ReadLedger;
 use haft_types::{Entry, Origin, Role};
-
-use crate::ports::Reads;
 
 /// Longer words are no paths.
 const LONGEST: usize = 512;
@@ -39,7 +38,7 @@ impl Mentions {
 /// Both kinds together.
 #[derive(Clone, Copy)]
 pub(crate) struct Touched<'a> {
-    pub(crate) reads: &'a Reads,
+    pub(crate) reads: &'a ReadLedger,
     pub(crate) mentions: &'a Mentions,
 }
 

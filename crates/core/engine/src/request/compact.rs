@@ -16,7 +16,7 @@ use haft_context::{
     plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Client, Delta, ModelError, Reply};
-use haft_tool::TodoState;
+use haft_tools::TodoState;
 use haft_types::{
     CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason,
     TokenCounter, Usage,

@@ -13,7 +13,7 @@ use haft_project::agents::AgentDefinition;
 use haft_project::library::Libraries;
 use haft_store::Store;
 use haft_text::Masker;
-use haft_tool::{ChangeRecords, Plugin, Tool, Workspace};
+use haft_tool::{CallObserver, ChangeRecords, Tool, Workspace};
 use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
@@ -180,8 +180,8 @@ pub struct ToolSettings {
     pub of_agent_file: bool,
     /// The user's profiles of tools.
     pub profiles: BTreeMap<String, Vec<String>>,
-    /// Who looks over the shoulder of every call.
-    pub plugins: Vec<Arc<dyn Plugin>>,
+    /// The observers of every call.
+    pub observers: Vec<Arc<dyn CallObserver>>,
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
 }

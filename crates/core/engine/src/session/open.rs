@@ -6,6 +6,7 @@ use haft_context::ContextError;
 use haft_sandbox::give_back_memory;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{Registry, UnknownChoice};
+use haft_tools::StoredTodo;
 use haft_types::{ConversationId, Message, Metadata};
 use tokio_util::sync::CancellationToken;
 
@@ -285,7 +286,6 @@ impl Session {
                 &mut state,
             )
         });
-        registry.set_guard(Arc::clone(&inherited.permit) as _);
         let running = Arc::clone(&services.running);
         let counter = Arc::clone(&shared.counter);
         let offered = OfferedContext {

@@ -5,7 +5,6 @@
 
 use haft_text::Masker;
 use haft_types::{Envelope, Message, Part, Thinking};
-use serde_json::Value;
 
 /// Takes the secrets out of a message.
 pub(crate) fn mask_message(masker: &Masker, message: &mut Message) {
@@ -23,21 +22,9 @@ pub(crate) fn mask_message(masker: &Masker, message: &mut Message) {
 /// Takes the secrets out of a result.
 pub(crate) fn mask_envelope(masker: &Masker, envelope: &mut Envelope) {
     mask_text(masker, &mut envelope.text);
-    mask_value(masker, &mut envelope.data);
+    masker.mask_json(&mut envelope.data);
     if let Some(error) = &mut envelope.error {
         mask_text(masker, &mut error.message);
-    }
-}
-
-/// Takes the secrets out of every text of a value.
-pub(crate) fn mask_value(masker: &Masker, value: &mut Value) {
-    match value {
-        Value::String(text) => mask_text(masker, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| mask_value(masker, item)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| mask_value(masker, field)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -83,7 +70,7 @@ pub(crate) fn holds_a_mask(arguments: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use haft_types::{Role, ToolCall};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use haft_context::{ContextEdit, ReminderCopy};
 use haft_store::{NewConversation, SqliteStore, StoreConfig};
 use haft_testkit::test::FakeClock;
-use haft_tool::TodoState;
 use haft_types::{MessageId, Role, TaskPhase, Timestamp};
 
 use super::*;
@@ -129,44 +128,6 @@ fn what_people_and_the_model_note() {
         deleted: [a].into(),
     };
     pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"]}}"#));
-    let item = TodoItem {
-        content: "test".into(),
-        status: TodoState::InProgress,
-    };
-    pinned(
-        &TodoItems(vec![item]),
-        "todo",
-        r#"[{"content":"test","status":"in_progress"}]"#,
-    );
-    let range = UsefulItem {
-        number: 4,
-        path: "a.rs".into(),
-        start_line: 1,
-        end_line: 2,
-        description: "why".into(),
-    };
-    pinned(
-        &UsefulRanges {
-            last_number: 4,
-            items: vec![range],
-        },
-        "useful",
-        r#"{"last_number":4,"items":[{"number":4,"path":"a.rs","start_line":1,"end_line":2,"description":"why"}]}"#,
-    );
-    let note = Note {
-        id: "n1".into(),
-        path: "src".into(),
-        note: "code".into(),
-        updated_at: Timestamp::UNIX_EPOCH,
-    };
-    pinned(
-        &FolderNoteList {
-            last_number: 1,
-            notes: vec![note],
-        },
-        "notes",
-        r#"{"last_number":1,"notes":[{"id":"n1","path":"src","note":"code","updated_at":"1970-01-01T00:00:00Z"}]}"#,
-    );
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{FileState, PortError};
+use super::PortError;
+use crate::FileState;
 
 /// Which changes are to be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::{Access, Group, Intent, Manual, Set, ToolSearch, UseTool};
+use crate::{Access, Gateway, Group, Intent, Manual, Set, ToolSearch, UseTool};
 
 struct Echo {
     spec: ToolSpec,
@@ -135,18 +135,8 @@ impl Tool for InParts {
         &self.spec
     }
 
-    fn stand_in(&self, name: &str, _: &Value) -> Option<Value> {
-        name.starts_with("part_").then(|| json!({}))
-    }
-
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        let all_there = names.iter().all(|name| self.parts.contains(name));
-        all_there
-            .then(|| Arc::new(Self::new(&self.spec.name, self.tells_of, names)) as Arc<dyn Tool>)
-    }
-
-    fn narrowed_with(&self) -> Option<&str> {
-        self.tells_of
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -159,6 +149,22 @@ impl Tool for InParts {
 
     async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
         ToolOutput::default()
+    }
+}
+
+impl Gateway for InParts {
+    fn stand_in(&self, name: &str, _: &Value) -> Option<Value> {
+        name.starts_with("part_").then(|| json!({}))
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        let all_there = names.iter().all(|name| self.parts.contains(name));
+        all_there
+            .then(|| Arc::new(Self::new(&self.spec.name, self.tells_of, names)) as Arc<dyn Tool>)
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.tells_of
     }
 }
 

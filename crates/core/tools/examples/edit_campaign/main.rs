@@ -38,7 +38,10 @@ use std::sync::Arc;
 
 use haft_testkit::test::Random;
 use haft_tool::{Tool, ToolOutput};
-use haft_tools::{LimitsConfig, Readers, Running, builtin};
+use haft_tools::{
+    KeptDocument, LimitsConfig, ModelTokens, Readers, Running, StoredNotes, StoredTodo,
+    StoredTranscript, StoredUseful, TodoItems, builtin,
+};
 use serde_json::Value;
 
 use crate::testing::Bench;

@@ -3,7 +3,8 @@
 use haft_text::{CutLimits, cut_lines};
 use haft_types::TranscriptLine;
 
-use crate::knowledge::{failure, one_line};
+use crate::knowledge::transcript::StoredTranscript;
+use crate::knowledge::{failure, of_session, one_line};
 use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
@@ -29,8 +30,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> CallResult {
-    let lines = context
-        .transcript
+    let lines = of_session::<StoredTranscript>(context)?
         .list()
         .await
         .map_err(|error| failure(&error, "try again"))?;

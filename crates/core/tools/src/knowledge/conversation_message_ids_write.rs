@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use haft_types::{MarkAction, MarkReport, ToolStatus};
 
-use crate::knowledge::{failure, one_line};
+use crate::knowledge::transcript::StoredTranscript;
+use crate::knowledge::{failure, of_session, one_line};
 use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_write";
@@ -57,7 +58,8 @@ async fn run(
         // `create` with an empty list clears the current list.
         MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}
     }
-    let marked = context.transcript.mark(action, &message_ids).await;
+    let transcript = of_session::<StoredTranscript>(context)?;
+    let marked = transcript.mark(action, &message_ids).await;
     let report = marked.map_err(|error| failure(&error, "try again"))?;
     Ok(show(action, &report).into())
 }

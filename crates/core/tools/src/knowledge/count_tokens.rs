@@ -1,12 +1,10 @@
 //! `count_tokens`: counts the tokens of a file or a text.
 
-use std::sync::Arc;
-
-use haft_tool::TokenCount;
-
 use crate::files::disk;
 use crate::files::documents::{self, DocumentFile};
 use crate::files::encoding::{decode, describe_binary};
+use crate::knowledge::model_tokens::ModelTokens;
+use crate::knowledge::of_session;
 use crate::on_files::blocking;
 use crate::paths;
 use crate::prelude::*;
@@ -37,18 +35,14 @@ pub(crate) fn tool() -> impl Tool {
         |arguments| Intent::reads(arguments, "path"),
     )
     .runs(|context, parameters| {
-        let tokens = Arc::clone(&context.tokens);
+        let tokens = of_session::<ModelTokens>(context);
         Box::pin(blocking(context, move |scope| {
-            count(scope, tokens.as_ref(), parameters)
+            count(scope, tokens?.as_ref(), parameters)
         }))
     })
 }
 
-fn count(
-    scope: &FileScope,
-    tokens: &dyn TokenCount,
-    parameters: CountTokensParameters,
-) -> CallResult {
+fn count(scope: &FileScope, tokens: &ModelTokens, parameters: CountTokensParameters) -> CallResult {
     let (name, text) = match parameters {
         CountTokensParameters {
             path: Some(path),

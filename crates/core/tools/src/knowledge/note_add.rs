@@ -1,6 +1,7 @@
 //! `note_add`: adds a note to a folder or file.
 
-use crate::knowledge::{failure, note_text, one_line, project_path};
+use crate::knowledge::notes::StoredNotes;
+use crate::knowledge::{failure, note_text, of_session, one_line, project_path};
 use crate::on_files::off_thread;
 use crate::prelude::*;
 
@@ -37,8 +38,8 @@ async fn run(
 ) -> CallResult {
     let note = one_line(note_text("note", &note)?);
     let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
-    let note = context
-        .notes
+    let notes = of_session::<StoredNotes>(context)?;
+    let note = notes
         .add(&path, &note)
         .await
         .map_err(|error| failure(&error, "try again"))?;

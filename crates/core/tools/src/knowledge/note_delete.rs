@@ -1,6 +1,7 @@
 //! `note_delete`: deletes a note.
 
-use crate::knowledge::{failure, one_line};
+use crate::knowledge::notes::StoredNotes;
+use crate::knowledge::{failure, of_session, one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_delete";
@@ -32,7 +33,8 @@ async fn run(
     context: &ToolContext,
     NoteDeleteParameters { note_id }: NoteDeleteParameters,
 ) -> CallResult {
-    let deleted = context.notes.delete(&note_id).await;
+    let notes = of_session::<StoredNotes>(context)?;
+    let deleted = notes.delete(&note_id).await;
     let note = deleted.map_err(|error| {
         failure(
             &error,

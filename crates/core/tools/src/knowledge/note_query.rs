@@ -1,9 +1,10 @@
 //! `note_query`: lists the notes of the project.
 
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{Note, OutputLimits};
+use haft_tool::OutputLimits;
 
-use crate::knowledge::{failure, one_line, project_path};
+use crate::knowledge::notes::{Note, StoredNotes};
+use crate::knowledge::{failure, of_session, one_line, project_path};
 use crate::on_files::off_thread;
 use crate::prelude::*;
 
@@ -42,8 +43,7 @@ async fn run(
         }
         None => None,
     };
-    let mut notes = context
-        .notes
+    let mut notes = of_session::<StoredNotes>(context)?
         .list()
         .await
         .map_err(|error| failure(&error, "try again"))?;

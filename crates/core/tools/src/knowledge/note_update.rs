@@ -1,6 +1,7 @@
 //! `note_update`: replaces the text of a note.
 
-use crate::knowledge::{failure, note_text, one_line};
+use crate::knowledge::notes::StoredNotes;
+use crate::knowledge::{failure, note_text, of_session, one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_update";
@@ -35,7 +36,8 @@ async fn run(
     NoteUpdateParameters { note_id, note }: NoteUpdateParameters,
 ) -> CallResult {
     let note = one_line(note_text("note", &note)?);
-    let updated = context.notes.update(&note_id, &note).await;
+    let notes = of_session::<StoredNotes>(context)?;
+    let updated = notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| {
         failure(
             &error,

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use haft_files::Durability;
 use haft_text::{CutLimits, cut_lines};
-use haft_tool::{OutputLimits, Recalled};
+use haft_tool::OutputLimits;
 use haft_types::ToolStatus;
 
-use crate::knowledge::failure;
+use crate::knowledge::transcript::{Recalled, StoredTranscript};
+use crate::knowledge::{failure, of_session};
 use crate::on_files::off_thread;
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -39,7 +40,8 @@ async fn run(
     context: &ToolContext,
     RecallParameters { message_id }: RecallParameters,
 ) -> CallResult {
-    let found = context.transcript.recall(&message_id).await;
+    let transcript = of_session::<StoredTranscript>(context)?;
+    let found = transcript.recall(&message_id).await;
     let hint = context.tools.hint(
         "conversation_message_ids_read",
         "`conversation_message_ids_read` lists the messages",

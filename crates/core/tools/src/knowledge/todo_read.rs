@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{TodoItem, TodoState};
-
+use crate::knowledge::of_session;
+use crate::knowledge::todo::{StoredTodo, TodoItem, TodoState};
 use crate::prelude::*;
 use crate::visible;
 
@@ -34,13 +34,14 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, ToolFailure> {
-    let items = context.todo.read().await;
-    let items = items.map_err(|reason| {
+    let failed = |reason| {
         ToolFailure::new(
             "store",
             format!("the TODO list could not be read: {reason}"),
         )
-    })?;
+    };
+    let todo = of_session::<StoredTodo>(context).map_err(failed)?;
+    let items = todo.read().await.map_err(failed)?;
     Ok(show(&items))
 }
 

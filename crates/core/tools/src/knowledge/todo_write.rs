@@ -1,8 +1,7 @@
 //! `todo_write`: replaces the TODO list.
 
-use haft_tool::{TodoItem, TodoState};
-
-use crate::knowledge::todo_read;
+use crate::knowledge::todo::{StoredTodo, TodoItem, TodoState};
+use crate::knowledge::{of_session, todo_read};
 use crate::prelude::*;
 
 const NAME: &str = "todo_write";
@@ -57,13 +56,14 @@ async fn write(
             "\nMore than one item is in progress; it is clearer to work on one at a time.",
         );
     }
-    let stored = context.todo.write(todos).await;
-    stored.map_err(|reason| {
+    let failed = |reason| {
         ToolFailure::new(
             "store",
             format!("the TODO list could not be stored and is unchanged: {reason}"),
         )
-    })?;
+    };
+    let todo = of_session::<StoredTodo>(context).map_err(failed)?;
+    todo.write(todos).await.map_err(failed)?;
     Ok(envelope.into())
 }
 

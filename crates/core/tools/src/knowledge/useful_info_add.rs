@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Added, NewUseful, OutputLimits};
+use haft_tool::OutputLimits;
 
 use crate::files::excerpt::{ExcerptError, excerpt};
+use crate::knowledge::useful::{Added, NewUseful, StoredUseful};
 use crate::knowledge::useful_info_list;
-use crate::knowledge::{failure, note_text, one_line};
+use crate::knowledge::{failure, note_text, of_session, one_line};
 use crate::on_files::off_thread;
 use crate::paths;
 use crate::prelude::*;
@@ -51,8 +52,7 @@ async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> Call
         locate(scope, &parameters, description)
     })
     .await?;
-    let added = context
-        .useful
+    let added = of_session::<StoredUseful>(context)?
         .add(new)
         .await
         .map_err(|error| failure(&error, "try again"))?;

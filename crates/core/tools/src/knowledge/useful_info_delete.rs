@@ -1,7 +1,7 @@
 //! `useful_info_delete`: removes a range of lines of a file from view.
 
-use crate::knowledge::failure;
-use crate::knowledge::useful_info_list;
+use crate::knowledge::useful::StoredUseful;
+use crate::knowledge::{failure, of_session, useful_info_list};
 use crate::prelude::*;
 
 const NAME: &str = "useful_info_delete";
@@ -34,7 +34,8 @@ async fn run(
     context: &ToolContext,
     UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters,
 ) -> CallResult {
-    let deleted = context.useful.delete(number).await;
+    let useful = of_session::<StoredUseful>(context)?;
+    let deleted = useful.delete(number).await;
     let item = deleted.map_err(|error| {
         failure(
             &error,

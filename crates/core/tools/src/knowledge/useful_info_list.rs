@@ -1,8 +1,7 @@
 //! `useful_info_list`: lists the file ranges that are kept in view.
 
-use haft_tool::UsefulItem;
-
-use crate::knowledge::{failure, one_line};
+use crate::knowledge::useful::{StoredUseful, UsefulItem};
+use crate::knowledge::{failure, of_session, one_line};
 use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
@@ -28,8 +27,7 @@ pub(crate) fn tool() -> impl Tool {
 }
 
 async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
-    let items = context
-        .useful
+    let items = of_session::<StoredUseful>(context)?
         .list()
         .await
         .map_err(|error| failure(&error, "try again"))?;

@@ -102,7 +102,7 @@ async fn run(
     let finished = loop {
         tokio::select! {
             finished = &mut run => break finished?,
-            () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
+            () = tokio::time::sleep(GLANCE) => watcher.look(&live, &context.progress),
         }
     };
     let cwd = line.shown_cwd(context);

@@ -1,11 +1,10 @@
 //! How the registry runs a call, with everything a call is given.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Plugin, Registry, Switch, Tool, ToolContext, ToolOutput};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, CallObserver, Intent, Registry, Tool, ToolContext, ToolOutput};
+use haft_types::{Envelope, ToolSpec, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::testing::Bench;
@@ -52,27 +51,23 @@ fn said(arguments: &Value) -> ToolOutput {
     Envelope::success(arguments["text"].as_str().unwrap_or_default()).into()
 }
 
-/// Answers as it is told, and counts how often it was asked.
+/// Answers as it is told, and keeps the arguments it sees.
 #[derive(Default)]
 struct Watcher {
-    asked: AtomicU32,
+    seen: Arc<Mutex<Vec<Value>>>,
     refuses: bool,
     panics: bool,
 }
 
 #[async_trait]
-impl Plugin for Watcher {
+impl CallObserver for Watcher {
     fn name(&self) -> &'static str {
         "watcher"
     }
 
-    async fn before(&self, _: &str, _: &ToolContext, arguments: &mut Value) -> Result<(), String> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+    async fn before(&self, _: &str, _: &ToolContext, arguments: &Value) -> Result<(), String> {
+        self.seen.lock().unwrap().push(arguments.clone());
         assert!(!self.panics);
-        arguments["text"] = json!(format!(
-            "{}!",
-            arguments["text"].as_str().unwrap_or_default()
-        ));
         if self.refuses {
             Err("not today".into())
         } else {
@@ -81,29 +76,23 @@ impl Plugin for Watcher {
     }
 
     async fn after(&self, _: &str, _: &ToolContext, output: &mut ToolOutput) -> Result<(), String> {
-        output.envelope.text.push('?');
-        Ok(())
-    }
-
-    async fn on_error(
-        &self,
-        _: &str,
-        _: &ToolContext,
-        output: &mut ToolOutput,
-    ) -> Result<(), String> {
-        output.envelope.text.push_str(" (seen)");
+        let mark = match output.envelope.status {
+            ToolStatus::Success | ToolStatus::Partial => "?",
+            ToolStatus::Error => " (seen)",
+        };
+        output.envelope.text.push_str(mark);
         Ok(())
     }
 }
 
 fn registry(
     does: fn(&Value) -> ToolOutput,
-    plugins: impl IntoIterator<Item = Watcher>,
+    observers: impl IntoIterator<Item = Watcher>,
 ) -> Registry {
     let mut registry = Registry::default();
     registry.register(Arc::new(Echo::new("echo", does)));
-    for plugin in plugins {
-        registry.add_plugin(Arc::new(plugin));
+    for observer in observers {
+        registry.add_observer(Arc::new(observer));
     }
     registry
 }
@@ -118,17 +107,19 @@ async fn call(registry: &Registry, arguments: Value) -> String {
 }
 
 #[tokio::test]
-async fn plugins_see_arguments_and_results_in_order_and_can_be_switched() {
-    let mut registry = registry(said, [Watcher::default()]);
-    assert_eq!(call(&registry, json!({"text": "hi"})).await, "hi!?");
-    assert!(registry.switch_plugin("watcher", Switch::Off));
-    assert_eq!(call(&registry, json!({"text": "hi"})).await, "hi");
-    assert!(!registry.switch_plugin("nobody", Switch::On));
+async fn observers_see_arguments_and_results_in_order() {
+    let watchers = [Watcher::default(), Watcher::default()];
+    let seen = [0, 1].map(|at: usize| Arc::clone(&watchers[at].seen));
+    let registry = registry(said, watchers);
+    assert_eq!(call(&registry, json!({"text": "hi"})).await, "hi??");
+    for seen in seen {
+        assert_eq!(*seen.lock().unwrap(), [json!({"text": "hi"})]);
+    }
 }
 
 #[tokio::test]
-async fn a_plugin_that_refuses_or_crashes_is_an_error_result_and_the_tool_does_not_run() {
-    for (plugin, why) in [
+async fn an_observer_that_refuses_or_crashes_is_an_error_result_and_the_tool_does_not_run() {
+    for (observer, why) in [
         (
             Watcher {
                 refuses: true,
@@ -144,7 +135,7 @@ async fn a_plugin_that_refuses_or_crashes_is_an_error_result_and_the_tool_does_n
             "it crashed",
         ),
     ] {
-        let registry = registry(|_| unreachable!(), [plugin]);
+        let registry = registry(|_| unreachable!(), [observer]);
         let told = call(&registry, json!({"text": "hi"})).await;
         assert!(told.contains("`watcher`") && told.contains(why), "{told}");
         assert_eq!(registry.statistics("echo").calls, 0);
@@ -152,7 +143,7 @@ async fn a_plugin_that_refuses_or_crashes_is_an_error_result_and_the_tool_does_n
 }
 
 #[tokio::test]
-async fn an_error_result_goes_to_on_error_and_is_no_failure_of_the_tool() {
+async fn an_error_result_is_observed_and_is_no_failure_of_the_tool() {
     let registry = registry(
         |_| Envelope::failure("no_match", "does not fit").into(),
         [Watcher::default()],

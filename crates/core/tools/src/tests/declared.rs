@@ -141,7 +141,7 @@ fn calls(tool: &str) -> Vec<Value> {
 }
 
 async fn project() -> Bench {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let fixtures =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     for file in ["paper.pdf", "analysis.ipynb"] {

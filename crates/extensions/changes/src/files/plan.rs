@@ -1,17 +1,20 @@
-//! Plans the effect of an undo or redo on each path, as a pure function of the record and of the
-//! current content of the paths.
+//! Plans the effect of an undo or redo on each path from the record and the current content of the
+//! paths. Planning changes nothing.
 //!
 //! Invariant: a path is planned to change only if haft itself made every change to it since the
 //! first change to be reversed. Paths that others changed are left as they are and reported. Each
 //! path is reversed completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft_types::ContentHash;
 
-use super::merge;
-use crate::versions::{FileContent, FileStep, FileVersion, PathChange, Reversal, StepId};
+use super::{disk, merge};
+use crate::versions::{
+    FileContent, FileStep, FileVersion, PathChange, Reversal, SqliteVersions, StepId,
+};
 
 /// The reason why a path is not reversed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,23 +93,39 @@ impl PlannedUndo {
     }
 }
 
-/// Reads the state that a plan depends on.
-pub(super) trait Surroundings {
+/// The disk and the stored contents, as a plan reads them.
+pub(super) struct Disk<'a>(pub(super) &'a SqliteVersions);
+
+impl Disk<'_> {
     /// Returns the current version of `path`.
-    fn version(&self, path: &Path) -> FileVersion;
+    fn version(&self, path: &Path) -> FileVersion {
+        disk::version_at(path)
+    }
+
     /// Returns the paths of the entries of `folder`.
-    fn entries(&self, folder: &Path) -> Vec<PathBuf>;
-    /// True if `path` is a folder and no part of it is a link.
-    fn is_real_folder(&self, path: &Path) -> bool;
+    fn entries(&self, folder: &Path) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        entries.flatten().map(|entry| entry.path()).collect()
+    }
+
+    /// Returns true if `path` is a folder and no part of it is a link.
+    fn is_real_folder(&self, path: &Path) -> bool {
+        path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
+    }
+
     /// Returns the stored content, or `None` if it is not stored.
-    fn content(&self, hash: ContentHash) -> Option<Vec<u8>>;
+    fn content(&self, hash: ContentHash) -> Option<Vec<u8>> {
+        self.0.content(hash).ok()
+    }
 }
 
 /// Plans the reversal of `selected`: for each path, the steps whose changes of it are reversed.
 pub(super) fn plan(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
-    around: &dyn Surroundings,
+    around: &Disk<'_>,
 ) -> Vec<PlannedUndo> {
     let mut histories: HashMap<&Path, Vec<(&FileStep, &PathChange)>> = HashMap::new();
     for step in steps {
@@ -139,7 +158,7 @@ fn fate_of(
     history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
     now: FileVersion,
-    around: &dyn Surroundings,
+    around: &Disk<'_>,
 ) -> Result<Fate, Conflict> {
     // The path already holds the earlier version, or the change was never made.
     if history
@@ -230,7 +249,7 @@ struct PathState {
 fn take_back(
     now: PathState,
     change: &PathChange,
-    around: &dyn Surroundings,
+    around: &Disk<'_>,
 ) -> Result<Option<PathState>, Conflict> {
     let Some(base) = change.after else {
         return Err(Conflict::Uncertain);
@@ -292,7 +311,7 @@ fn take_back(
 fn merge_text(
     (base, ours, theirs): (ContentHash, ContentHash, ContentHash),
     our_bytes: Option<Vec<u8>>,
-    around: &dyn Surroundings,
+    around: &Disk<'_>,
 ) -> Result<Option<PathState>, Conflict> {
     let stored = |hash| around.content(hash).ok_or(Conflict::Gone);
     let our_bytes = match our_bytes {
@@ -322,7 +341,7 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
 }
 
 /// Keeps folders that would not be empty, and rejects paths whose parent folder would not exist.
-fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
+fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
     let mut after: HashMap<PathBuf, FileVersion> = planned
         .iter()
         .map(|one| (one.path.clone(), outcome(one)))

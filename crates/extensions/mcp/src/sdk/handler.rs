@@ -36,7 +36,7 @@ pub(crate) struct ServerNotifications {
     asking: AtomicU64,
     /// Told when nobody waits for their answers any more.
     given_up: Notify,
-    listeners: Mutex<Vec<(u64, Arc<dyn CallProgress>)>>,
+    listeners: Mutex<Vec<(u64, CallProgress)>>,
     next: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl ServerNotifications {
     }
 
     /// Shows its progress here until the guard is dropped.
-    pub(crate) fn show_to(self: &Arc<Self>, progress: Arc<dyn CallProgress>) -> ProgressGuard {
+    pub(crate) fn show_to(self: &Arc<Self>, progress: CallProgress) -> ProgressGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.listeners
             .lock()
@@ -91,7 +91,7 @@ impl ServerNotifications {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         for (_, listener) in listeners {
-            listener.show(text.to_owned());
+            listener(text.to_owned());
         }
     }
 }

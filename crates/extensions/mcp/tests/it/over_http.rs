@@ -141,13 +141,7 @@ fn progress_is_shown_to_the_call_that_waits() {
         block_on(async {
             // An answer may overtake what came before it.
             while shown.0.lock().unwrap().is_empty() {
-                let called = all.call(
-                    "s",
-                    "slow",
-                    arguments(json!({})),
-                    Arc::clone(&shown) as _,
-                    &cancel,
-                );
+                let called = all.call("s", "slow", arguments(json!({})), shown.progress(), &cancel);
                 assert_eq!(called.await.unwrap().text(), "done at last");
             }
         });

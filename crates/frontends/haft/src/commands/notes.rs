@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use haft_agent::{Project, WallClock};
-use haft_engine::StoredNotes;
-use haft_tool::{Note, PortError, ProjectNotes};
+use haft_tool::PortError;
+use haft_tools::{Note, StoredNotes};
 
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use haft_engine::StoredUseful;
 use haft_store::Conversation;
-use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
+use haft_tool::OutputLimits;
+use haft_tools::{Added, NewUseful, StoredUseful, UsefulItem};
 
 use super::conversations;
 use super::notes::told;

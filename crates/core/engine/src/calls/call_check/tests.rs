@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, ToolContext, ToolOutput};
+use haft_tool::{Access, Gateway, Intent, ToolContext, ToolOutput};
 use haft_types::ToolSpec;
 
 use super::*;
@@ -12,10 +12,8 @@ impl Tool for Fake {
         &self.0
     }
 
-    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
-        arguments
-            .get("outside")
-            .map(|_| Envelope::failure("not_offered", "outside"))
+    fn gateway(&self) -> Option<&dyn Gateway> {
+        Some(self)
     }
 
     fn access(&self) -> Access {
@@ -28,6 +26,14 @@ impl Tool for Fake {
 
     async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
         Envelope::success("ran").into()
+    }
+}
+
+impl Gateway for Fake {
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        arguments
+            .get("outside")
+            .map(|_| Envelope::failure("not_offered", "outside"))
     }
 }
 

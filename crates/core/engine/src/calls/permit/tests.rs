@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use async_trait::async_trait;
 use haft_permission::{Confinement, PermissionRules, PermissionsConfig, ProjectFiles};
 use haft_tool::{Access, Intent, ToolContext, ToolOutput};
 use haft_types::ToolSpec;
@@ -443,22 +444,25 @@ async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_makes_of_a_call_is_decided_again() {
-    let guard = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
+async fn arguments_are_decided_as_they_would_run() {
+    // A hook may have changed them before; nothing can change them afterwards.
+    let strict = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
+    let files = ProjectFiles::Changing;
     for (changed, runs) in [("ls -a", true), ("rm x", false), ("make", false)] {
-        let permitted = guard.permit(&execute(), &context(), &line(changed)).await;
-        assert_eq!(permitted.is_ok(), runs, "{changed}");
+        let decided = strict
+            .decide(&execute(), &context(), &line(changed), Opinion::None, files)
+            .await;
+        assert_eq!(decided.is_ok(), runs, "{changed}");
     }
     let asked = Scripted::new([ApprovalReply::Once]);
-    let guard = permit(&[], &[], Some(asked as _));
+    let asking = permit(&[], &[], Some(asked as _));
     let read = Fake::new("read_file", Access::Read);
-    let outside = guard
-        .permit(&read, &context(), &json!({ "path": "/etc/hosts" }))
-        .await;
-    assert!(
-        outside.is_err(),
-        "what the call may reach was settled before the plugin changed it"
-    );
+    let path = json!({ "path": "/etc/hosts" });
+    let granted = asking
+        .decide(&read, &context(), &path, Opinion::None, files)
+        .await
+        .unwrap();
+    assert_eq!(granted.outside, [PathBuf::from("/etc/hosts")]);
 }
 
 #[tokio::test]

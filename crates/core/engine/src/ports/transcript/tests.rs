@@ -1,8 +1,9 @@
 use haft_store::{NewConversation, SqliteStore, StoreConfig};
 use haft_testkit::test::FakeClock;
-use haft_types::{Envelope, Role, Timestamp, ToolCall, ToolResult, ToolStatus};
+use haft_types::{Envelope, MarkAction, MessageId, Part, Role, Timestamp, ToolCall, ToolResult};
 
 use super::*;
+use crate::stored_state::StoredState;
 
 fn id(number: u32) -> MessageId {
     format!("{number:08x}-0000-4000-8000-000000000000")
@@ -33,7 +34,7 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-async fn transcript(folder: &std::path::Path) -> StoredTranscript {
+async fn transcript(folder: &std::path::Path) -> (StoredTranscript, Arc<StoredMarks>) {
     let clock = Arc::new(FakeClock::default());
     let store: Arc<dyn Store> = Arc::new(
         SqliteStore::open(
@@ -54,20 +55,22 @@ async fn transcript(folder: &std::path::Path) -> StoredTranscript {
             .await
             .unwrap(),
     );
-    StoredTranscript {
+    let children = Children::new(StoredState::default().keep(&store, &conversation_id));
+    let transcript = stored_transcript(
         store,
-        conversation: conversation_id,
-        counter: Arc::new(Uncounted),
-        marks,
-        children: None,
-    }
+        conversation_id,
+        Arc::new(Uncounted),
+        Arc::clone(&marks),
+        Arc::new(children),
+    );
+    (transcript, marks)
 }
 
 #[tokio::test]
 async fn marks_are_reported_and_survive() {
     let folder = tempfile::tempdir().unwrap();
     {
-        let transcript = transcript(folder.path()).await;
+        let (transcript, _) = transcript(folder.path()).await;
         let ids = format!(
             " 000000a2,{} , 000000a4, 000000a5, deadbeef, nonsense",
             id(0xa3)
@@ -86,8 +89,8 @@ async fn marks_are_reported_and_survive() {
             .unwrap();
         assert_eq!((again.changed, again.unchanged, again.marked), (0, 1, 2));
     }
-    let transcript = transcript(folder.path()).await;
-    assert_eq!(transcript.marks.current().deleted.len(), 2);
+    let (transcript, marks) = transcript(folder.path()).await;
+    assert_eq!(marks.current().deleted.len(), 2);
     let marked: Vec<_> = transcript
         .list()
         .await
@@ -106,33 +109,5 @@ async fn marks_are_reported_and_survive() {
         .await
         .unwrap();
     assert_eq!((new.changed, new.marked), (1, 1));
-    assert!(transcript.marks.current().deleted.contains(&id(0xa1)));
-}
-
-#[tokio::test]
-async fn a_message_comes_back_whole_by_either_id() {
-    let folder = tempfile::tempdir().unwrap();
-    let transcript = transcript(folder.path()).await;
-    for name in ["000000a3", " 000000A3 ", &id(0xa3).to_string()] {
-        let recalled = transcript.recall(name).await.unwrap();
-        assert_eq!(recalled.text, "1\tone\n".repeat(9_000));
-        assert_eq!(
-            (recalled.role, recalled.status),
-            (Role::Tool, Some(ToolStatus::Success))
-        );
-        assert_eq!(recalled.tools, ["read_file"]);
-    }
-    assert_eq!(
-        transcript.recall("000000a2").await.unwrap().text,
-        r#"calls read_file {"path":"a"}"#
-    );
-    for name in ["", "a3", "deadbeef", &id(0xa9).to_string()] {
-        assert_eq!(
-            transcript.recall(name).await,
-            Err(PortError::Unknown {
-                what: "message",
-                id: name.into()
-            })
-        );
-    }
+    assert!(marks.current().deleted.contains(&id(0xa1)));
 }

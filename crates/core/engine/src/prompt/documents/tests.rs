@@ -4,7 +4,6 @@ use haft_tool::{FileState, ReadLedger};
 use haft_types::ContentHash;
 
 use super::*;
-use crate::ports::Reads;
 use crate::prompt::touched::Mentions;
 
 struct Letters;
@@ -18,7 +17,7 @@ impl TokenCounter for Letters {
 struct Place {
     _folder: tempfile::TempDir,
     documents: StandingDocuments,
-    reads: Reads,
+    reads: ReadLedger,
     mentions: Mentions,
 }
 
@@ -42,7 +41,7 @@ impl Place {
         Self {
             _folder: folder,
             documents,
-            reads: Reads::default(),
+            reads: ReadLedger::default(),
             mentions: Mentions::default(),
         }
     }

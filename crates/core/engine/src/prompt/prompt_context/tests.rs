@@ -116,11 +116,7 @@ async fn open(
         registry,
         unkept_descriptions: None,
         skills: SkillWatch::of(&config.knowledge.paths),
-        todo: Arc::new(StoredTodo::restored(
-            Arc::clone(store),
-            transcript.id().clone(),
-            &mut state,
-        )),
+        todo: Arc::new(StoredTodo::new(state.keep(store, transcript.id()))),
         starter_reads: None,
         knowledge: Knowledge::open(&services, config, transcript.id(), None, &mut state)
             .await
@@ -230,9 +226,7 @@ async fn the_execution_state_is_what_the_engine_knows() {
     config.task.limits.turns = Some(20);
     let prompt = open(&config, &transcript, &store).await;
     let item = item("write", TodoState::InProgress);
-    haft_tool::TodoList::write(prompt.todo().as_ref(), vec![item])
-        .await
-        .unwrap();
+    prompt.todo().write(vec![item]).await.unwrap();
     let child = stored_state::ChildConversation {
         conversation: haft_types::ConversationId::new("0123456789"),
         agent: "scout".into(),
@@ -305,9 +299,8 @@ async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
     let (folder, store, transcript) = transcript().await;
     let config = config(folder.path());
     let mut prompt = open(&config, &transcript, &store).await;
-    haft_tool::ProjectNotes::add(prompt.knowledge().notes.as_ref(), "src", "No panics here.")
-        .await
-        .unwrap();
+    let kept = &prompt.knowledge().notes;
+    kept.add("src", "No panics here.").await.unwrap();
     let notes = |prompt: &PromptContext| {
         prompt
             .reminders(&config, ListOwner::MainAgent, Timestamp::UNIX_EPOCH)
@@ -315,18 +308,39 @@ async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
             .unwrap()
     };
     assert_eq!(notes(&prompt), "");
-    let starter = Reads::default();
+    let starter = ReadLedger::default();
     let state = haft_tool::FileState {
         size: 1,
         mtime_ns: 1,
         hash: haft_types::ContentHash::of(b"a"),
     };
-    haft_tool::ReadLedger::saw(&starter, &folder.path().join("src/a.rs"), state);
+    starter.saw(&folder.path().join("src/a.rs"), state);
     prompt.starter_reads = Some(Arc::new(starter));
-    assert!(
-        notes(&prompt).contains("No panics here."),
-        "{}",
-        notes(&prompt)
+    assert_eq!(notes(&prompt), "### `src`\n\n- n1: No panics here.\n");
+}
+
+#[tokio::test]
+async fn useful_ranges_are_reminded_of_with_their_lines() {
+    let (folder, store, mut transcript) = transcript().await;
+    let input = transcript.append_user("look".into(), Origin::User);
+    input.await.unwrap();
+    let config = config(folder.path());
+    let prompt = open(&config, &transcript, &store).await;
+    std::fs::write(folder.path().join("a.rs"), "one\ntwo\nthree\n").unwrap();
+    for (path, end_line) in [("a.rs", 2), ("b.rs", 1)] {
+        let new = haft_tools::NewUseful {
+            path: path.into(),
+            start_line: 1,
+            end_line,
+            description: "why".into(),
+        };
+        prompt.knowledge().useful.add(new).await.unwrap();
+    }
+    let reminders = prompt.reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH);
+    assert_eq!(
+        reminders.useful.unwrap(),
+        "### `a.rs` lines 1-2: why\n\n```\none\ntwo\n```\n\n\
+         ### `b.rs` lines 1-1: why\n\n(cannot be read now: the file does not exist)\n"
     );
 }
 

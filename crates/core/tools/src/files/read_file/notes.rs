@@ -2,18 +2,22 @@
 
 use std::path::Path;
 
-use haft_tool::{Note, ToolContext, ToolNames};
+use haft_tool::{ToolContext, ToolNames};
 use haft_types::Envelope;
 use serde_json::{Value, json};
 
 use super::add_line;
+use crate::knowledge::notes::{Note, StoredNotes};
 use crate::knowledge::{name_in, one_line};
 
 pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
     let Some(name) = name_in(&context.workspace, path) else {
         return;
     };
-    let notes = match context.notes.list().await {
+    let Some(notes) = context.state.get::<StoredNotes>() else {
+        return;
+    };
+    let notes = match notes.list().await {
         Ok(notes) => notes,
         // The file itself was read, so this failure is only reported.
         Err(error) => {

@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write as _};
 use serde_json::json;
 
 use super::*;
+use crate::knowledge::notes::StoredNotes;
 use crate::testing::Bench;
 
 async fn text(bench: &Bench, arguments: Value) -> String {
@@ -234,18 +235,14 @@ async fn unknown_arguments_are_refused() {
 
 #[tokio::test]
 async fn the_notes_on_a_file_come_with_it() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
+    let kept = bench.shared::<StoredNotes>();
     bench.write("src/a.txt", "one\n");
     bench.write("src/b.txt", "two\n");
     for note in ["first", "second"] {
-        bench.context.notes.add("src/a.txt", note).await.unwrap();
+        kept.add("src/a.txt", note).await.unwrap();
     }
-    bench
-        .context
-        .notes
-        .add("src", "on the folder")
-        .await
-        .unwrap();
+    kept.add("src", "on the folder").await.unwrap();
     let output = bench.ok(&tool(), json!({"path": "src/a.txt"})).await;
     assert_eq!(
         output.envelope.text,
@@ -262,12 +259,7 @@ async fn the_notes_on_a_file_come_with_it() {
         ("1\ttwo", None)
     );
     for note in 3..=8 {
-        bench
-            .context
-            .notes
-            .add("src/a.txt", &note.to_string())
-            .await
-            .unwrap();
+        kept.add("src/a.txt", &note.to_string()).await.unwrap();
     }
     let many = text(&bench, json!({"path": "src/a.txt"})).await;
     assert!(

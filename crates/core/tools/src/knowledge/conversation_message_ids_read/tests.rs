@@ -20,11 +20,11 @@ fn line(id: u32, role: Role, tool: &str) -> TranscriptLine {
 
 #[tokio::test]
 async fn every_message_is_a_line_and_the_totals_come_last() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let tool = tool();
     let empty = bench.ok(&tool, json!({})).await.envelope;
     assert_eq!(empty.text, "0 messages, 0 tokens, 0 marked for deletion.");
-    *bench.transcript.lines.lock().unwrap() = vec![
+    *bench.marking.lines.lock().unwrap() = vec![
         line(0xa1, Role::User, ""),
         line(0xa2, Role::Assistant, "read_file"),
         line(0xa3, Role::Tool, "read_file"),
@@ -49,8 +49,8 @@ async fn every_message_is_a_line_and_the_totals_come_last() {
 
 #[tokio::test]
 async fn a_long_list_stays_within_the_limits() {
-    let bench = Bench::new().with_limits(10, 10_000);
-    *bench.transcript.lines.lock().unwrap() = (0..500).map(|id| line(id, Role::User, "")).collect();
+    let bench = Bench::with_store().await.with_limits(10, 10_000);
+    *bench.marking.lines.lock().unwrap() = (0..500).map(|id| line(id, Role::User, "")).collect();
     let text = bench.ok(&tool(), json!({})).await.envelope.text;
     assert_eq!(text.lines().count(), 10, "{text}");
     assert!(

@@ -5,9 +5,9 @@ use crate::testing::Bench;
 
 #[tokio::test]
 async fn the_report_counts_what_was_done() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let tool = tool();
-    *bench.transcript.report.lock().unwrap() = MarkReport {
+    *bench.marking.report.lock().unwrap() = MarkReport {
         changed: 2,
         unchanged: 1,
         marked: 3,
@@ -37,7 +37,7 @@ async fn the_report_counts_what_was_done() {
         "{}",
         done.text
     );
-    let asked = bench.transcript.asked.lock().unwrap().clone();
+    let asked = bench.marking.asked.lock().unwrap().clone();
     assert_eq!(
         asked,
         [
@@ -49,8 +49,8 @@ async fn the_report_counts_what_was_done() {
 
 #[tokio::test]
 async fn what_could_not_be_marked_is_named() {
-    let bench = Bench::new();
-    *bench.transcript.report.lock().unwrap() = MarkReport {
+    let bench = Bench::with_store().await;
+    *bench.marking.report.lock().unwrap() = MarkReport {
         unknown: vec!["deadbeef".into(), "x\ny".into()],
         refused: vec!["0a1b2c3d".into()],
         ..MarkReport::default()
@@ -74,7 +74,7 @@ async fn what_could_not_be_marked_is_named() {
 
 #[tokio::test]
 async fn an_empty_list_only_clears() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let tool = tool();
     for action in ["append", "delete"] {
         let (code, _) = bench
@@ -92,5 +92,5 @@ async fn an_empty_list_only_clears() {
             .0,
         "invalid_arguments"
     );
-    assert_eq!(bench.transcript.asked.lock().unwrap().len(), 1);
+    assert_eq!(bench.marking.asked.lock().unwrap().len(), 1);
 }

@@ -18,7 +18,7 @@ async fn query(bench: &Bench, arguments: Value) -> String {
 
 #[tokio::test]
 async fn notes_are_found_above_and_below_a_path() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     bench.write("src/deep/a.rs", "");
     bench.write("doc/b.md", "");
     assert_eq!(
@@ -50,7 +50,7 @@ async fn notes_are_found_above_and_below_a_path() {
 
 #[tokio::test]
 async fn notes_are_changed_and_deleted_by_id() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     add(&bench, ".", "old").await;
     let updated = bench
         .ok(
@@ -84,7 +84,7 @@ async fn notes_are_changed_and_deleted_by_id() {
 
 #[tokio::test]
 async fn wrong_paths_and_texts_are_refused() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     for (path, note, code) in [
         ("missing", "text", "not_found"),
         ("", "text", "invalid_path"),

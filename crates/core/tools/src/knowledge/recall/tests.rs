@@ -1,24 +1,34 @@
-use haft_types::{Role, ShortId};
+use haft_types::{Message, Part, Role, Timestamp, ToolResult};
 use serde_json::json;
 
 use super::*;
 use crate::files::read_file;
 use crate::testing::Bench;
 
-fn put(bench: &Bench, text: &str) {
-    *bench.transcript.message.lock().unwrap() = Some(Recalled {
-        id: ShortId(0x0a1b_2c3d),
-        role: Role::Tool,
-        tools: vec!["read_file".into()],
-        status: Some(ToolStatus::Success),
-        text: text.to_owned(),
-    });
+async fn put(bench: &Bench, text: &str) {
+    let result = ToolResult {
+        tool_call_id: "c".into(),
+        name: "read_file".into(),
+        envelope: Envelope::success(text),
+    };
+    let message = Message::new(
+        "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap(),
+        Role::Tool,
+        vec![Part::ToolResult(Box::new(result))],
+        Timestamp::UNIX_EPOCH,
+    );
+    let transcript = bench.shared::<StoredTranscript>();
+    let stored = transcript
+        .store
+        .append(&transcript.conversation, &message)
+        .await;
+    stored.unwrap();
 }
 
 #[tokio::test]
 async fn a_message_comes_back_as_it_was() {
-    let bench = Bench::new();
-    put(&bench, "1\tone\n2\ttwo");
+    let bench = Bench::with_store().await;
+    put(&bench, "1\tone\n2\ttwo").await;
     let recalled = bench
         .ok(&tool(), json!({"message_id": "0a1b2c3d"}))
         .await
@@ -35,10 +45,10 @@ async fn a_message_comes_back_as_it_was() {
 
 #[tokio::test]
 async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
-    let bench = Bench::new().with_limits(10, 10_000);
+    let bench = Bench::with_store().await.with_limits(10, 10_000);
     let lines: Vec<_> = (1..=100).map(|line| format!("line {line}")).collect();
     let whole = lines.join("\n");
-    put(&bench, &whole);
+    put(&bench, &whole).await;
     let recalled = bench
         .ok(&tool(), json!({"message_id": "0a1b2c3d"}))
         .await
@@ -69,7 +79,7 @@ async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
 
 #[tokio::test]
 async fn an_unknown_message_says_where_ids_are_listed() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let (code, message) = bench.err(&tool(), json!({"message_id": "nonsense"})).await;
     assert_eq!(code, "not_found");
     assert_eq!(

@@ -2,11 +2,12 @@ use serde_json::json;
 
 use super::*;
 use crate::knowledge::todo_read;
+use crate::knowledge::transcript::StoredTranscript;
 use crate::testing::Bench;
 
 #[tokio::test]
 async fn a_written_list_is_read_back_and_rendered() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let empty = bench.ok(&todo_read::tool(), json!({})).await;
     assert_eq!(empty.envelope.text, "The TODO list is empty.");
     let todos = json!([
@@ -29,7 +30,7 @@ async fn a_written_list_is_read_back_and_rendered() {
 
 #[tokio::test]
 async fn two_items_in_progress_are_advised_against_but_stored() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     let todos = json!([{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]);
     let output = bench.ok(&tool(), json!({ "todos": todos })).await;
     assert!(
@@ -38,12 +39,12 @@ async fn two_items_in_progress_are_advised_against_but_stored() {
             .text
             .contains("More than one item is in progress")
     );
-    assert_eq!(bench.todo.items.lock().unwrap().len(), 2);
+    assert_eq!(bench.shared::<StoredTodo>().items().len(), 2);
 }
 
 #[tokio::test]
 async fn wrong_lists_are_refused_and_change_nothing() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     for todos in [
         json!([{"content": " ", "status": "pending"}]),
         json!([{"content": "a", "status": "done"}]),
@@ -58,14 +59,19 @@ async fn wrong_lists_are_refused_and_change_nothing() {
         bench.err(&todo_read::tool(), json!({"all": true})).await.0,
         "invalid_arguments"
     );
-    assert!(bench.todo.items.lock().unwrap().is_empty());
+    assert!(bench.shared::<StoredTodo>().items().is_empty());
 }
 
 #[tokio::test]
 async fn a_list_that_cannot_be_stored_is_an_error() {
-    let bench = Bench::new();
-    *bench.todo.broken.lock().unwrap() = true;
+    let bench = Bench::with_store().await;
+    let transcript = bench.shared::<StoredTranscript>();
+    let deleted = transcript.store.delete(&transcript.conversation).await;
+    deleted.unwrap();
     let (code, message) = bench.err(&tool(), json!({"todos": []})).await;
     assert_eq!(code, "store");
-    assert!(message.contains("the disk is full"), "{message}");
+    assert!(
+        message.contains("there is no conversation `a`"),
+        "{message}"
+    );
 }

@@ -6,7 +6,7 @@ use crate::testing::Bench;
 
 #[tokio::test]
 async fn a_range_is_added_listed_and_deleted() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     bench.write("src/a.rs", "one\ntwo\nthree\n");
     let empty = bench.ok(&useful_info_list::tool(), json!({})).await;
     assert_eq!(empty.envelope.text, "No useful information is kept.");
@@ -53,7 +53,7 @@ async fn a_range_is_added_listed_and_deleted() {
 
 #[tokio::test]
 async fn a_range_beyond_the_end_is_kept_to_the_end() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     bench.write("a", "one\n\n");
     let arguments = json!({"path": "a", "start_line": 1, "end_line": 99, "description": "all"});
     let added = bench.ok(&tool(), arguments).await.envelope;
@@ -62,7 +62,7 @@ async fn a_range_beyond_the_end_is_kept_to_the_end() {
 
 #[tokio::test]
 async fn what_cannot_be_kept_in_view_is_refused() {
-    let bench = Bench::new();
+    let bench = Bench::with_store().await;
     bench.write("a", "one\n");
     bench.write("long", "x\n".repeat(2_001));
     bench.write("program", b"\x7FELF\0\0\0");
@@ -82,5 +82,5 @@ async fn what_cannot_be_kept_in_view_is_refused() {
         let (found, message) = bench.err(&tool(), arguments).await;
         assert_eq!(found, code, "{path}: {message}");
     }
-    assert_eq!(bench.context.useful.list().await.unwrap(), []);
+    assert_eq!(bench.shared::<StoredUseful>().list().await.unwrap(), []);
 }

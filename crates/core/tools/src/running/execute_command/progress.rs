@@ -37,14 +37,14 @@ impl Watcher {
     }
 
     /// Shows new output if an update is due.
-    pub(super) fn look(&mut self, live: &LiveCommand, progress: &dyn CallProgress) {
+    pub(super) fn look(&mut self, live: &LiveCommand, progress: &CallProgress) {
         let bytes = live.bytes();
         let quiet = bytes == self.bytes;
         self.bytes = bytes;
         // A command that produces output is not waiting.
         let awaits = if quiet { live.awaits_input() } else { None };
         if awaits.is_some() && self.awaits.is_none() {
-            progress.show("[It waits for input at a terminal that nobody can type at.]".to_owned());
+            progress("[It waits for input at a terminal that nobody can type at.]".to_owned());
         }
         self.awaits = awaits;
         let pause = PAUSE.max(self.started.elapsed() / 60);
@@ -52,7 +52,7 @@ impl Watcher {
             let text = live.take_fresh().text(SHOWN).text;
             if !text.trim().is_empty() {
                 self.shown = Instant::now();
-                progress.show(text);
+                progress(text);
             }
         }
     }

@@ -2,6 +2,7 @@ use haft_store::{SqliteStore, StoreConfig};
 use haft_testkit::test::FakeClock;
 
 use super::*;
+use crate::testing::pinned;
 
 const ROOT: &str = "/project";
 
@@ -18,11 +19,45 @@ async fn notes(folder: &Path) -> StoredNotes {
         .unwrap()
 }
 
-fn reminder(notes: &StoredNotes, read: &[&str]) -> String {
-    notes.reminder(
-        Path::new("/copy"),
-        &read.iter().map(PathBuf::from).collect::<Vec<_>>(),
-    )
+fn above(notes: &StoredNotes, read: &[&str]) -> Vec<(String, Vec<String>)> {
+    let read: Vec<_> = read.iter().map(PathBuf::from).collect();
+    notes.on_folders_above(Path::new("/copy"), &read)
+}
+
+#[test]
+fn a_note_concerns_what_is_above_and_below_but_not_beside() {
+    let note = |path: &str| Note {
+        id: "n1".into(),
+        path: path.into(),
+        note: "text".into(),
+        updated_at: Timestamp::UNIX_EPOCH,
+    };
+    for related in [".", "src", "src/a", "src/a/b.rs"] {
+        assert!(note("src/a").concerns(related), "{related}");
+        assert!(note(related).concerns("src/a"), "{related}");
+    }
+    for other in ["src/ab", "src/b", "doc"] {
+        assert!(!note("src/a").concerns(other), "{other}");
+    }
+}
+
+#[test]
+fn key_and_shape_are_what_earlier_versions_stored() {
+    let note = Note {
+        id: "n1".into(),
+        path: "src".into(),
+        note: "code".into(),
+        updated_at: Timestamp::UNIX_EPOCH,
+    };
+    let list = FolderNoteList {
+        last_number: 1,
+        notes: vec![note],
+    };
+    assert_eq!(KEY, "notes");
+    pinned(
+        &list,
+        r#"{"last_number":1,"notes":[{"id":"n1","path":"src","note":"code","updated_at":"1970-01-01T00:00:00Z"}]}"#,
+    );
 }
 
 #[tokio::test]
@@ -38,22 +73,28 @@ async fn the_folders_above_what_was_read_are_shown_shallow_to_deep() {
     ] {
         notes.add(path, note).await.unwrap();
     }
-    assert_eq!(reminder(&notes, &[]), "");
+    assert_eq!(above(&notes, &[]), []);
+    let read = [
+        "/project/src/deep/er/a.rs",
+        "/project/src/a.rs",
+        "/elsewhere/doc/a",
+    ];
+    let on = |folder: &str, lines: &[&str]| {
+        let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        (folder.to_owned(), lines)
+    };
     assert_eq!(
-        reminder(
-            &notes,
-            &[
-                "/project/src/deep/er/a.rs",
-                "/project/src/a.rs",
-                "/elsewhere/doc/a"
-            ]
-        ),
-        "### `.`\n\n- n3: all\n\n### `src`\n\n- n2: source\n\n### `src/deep/er`\n\n- n1: deepest\n"
+        above(&notes, &read),
+        [
+            on(".", &["n3: all"]),
+            on("src", &["n2: source"]),
+            on("src/deep/er", &["n1: deepest"])
+        ]
     );
-    assert_eq!(reminder(&notes, &["/elsewhere/a.rs"]), "");
+    assert_eq!(above(&notes, &["/elsewhere/a.rs"]), []);
     assert_eq!(
-        reminder(&notes, &["/copy/src/a.rs"]),
-        reminder(&notes, &["/project/src/a.rs"]),
+        above(&notes, &["/copy/src/a.rs"]),
+        above(&notes, &["/project/src/a.rs"]),
         "a copy of the project"
     );
 }
@@ -65,15 +106,12 @@ async fn the_newest_five_are_shown_and_a_changed_note_is_new() {
     for number in 1..=6 {
         notes.add("src", &format!("note {number}")).await.unwrap();
     }
-    let shown = |text: String| -> Vec<String> {
-        text.lines()
-            .filter_map(|line| line.strip_prefix("- "))
-            .map(str::to_owned)
-            .collect()
+    let shown = || -> Vec<String> {
+        let all = above(&notes, &["/project/src/a"]);
+        all.into_iter().flat_map(|(_, lines)| lines).collect()
     };
-    let read = &["/project/src/a"];
     assert_eq!(
-        shown(reminder(&notes, read)),
+        shown(),
         [
             "n2: note 2",
             "n3: note 3",
@@ -83,10 +121,7 @@ async fn the_newest_five_are_shown_and_a_changed_note_is_new() {
         ]
     );
     notes.update("n1", "note one").await.unwrap();
-    assert_eq!(
-        shown(reminder(&notes, read)).last().unwrap(),
-        "n1: note one"
-    );
+    assert_eq!(shown().last().unwrap(), "n1: note one");
     // The letter may be left out, and an id is never used again.
     assert_eq!(notes.delete("6").await.unwrap().note, "note 6");
     assert_eq!(

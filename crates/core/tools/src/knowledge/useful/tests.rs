@@ -3,7 +3,7 @@ use haft_testkit::test::FakeClock;
 use serde_json::json;
 
 use super::*;
-use crate::stored_state::StateDocument;
+use crate::testing::pinned;
 
 fn store(folder: &Path) -> Arc<dyn Store> {
     let clock = Arc::new(FakeClock::default());
@@ -38,21 +38,25 @@ async fn ranges_survive_and_are_read_anew_each_time() {
             .await
             .unwrap();
         let useful = StoredUseful::open(store, id.clone()).await.unwrap();
-        assert_eq!(useful.useful_reminder(&root), "");
+        assert_eq!(useful.contents(&root), []);
         useful.add(new("a.rs", 1, 2)).await.unwrap();
         useful.add(new("b.rs", 1, 1)).await.unwrap();
     }
     let useful = StoredUseful::open(store(&root), id).await.unwrap();
     std::fs::write(root.join("a.rs"), "one\ntwo\nthree\n").unwrap();
-    let reminder = useful.useful_reminder(&root);
+    let shown = || -> Vec<(String, Result<String, String>)> {
+        let contents = useful.contents(&root).into_iter();
+        contents.map(|(item, lines)| (item.path, lines)).collect()
+    };
+    let missing = ("b.rs".into(), Err("the file does not exist".into()));
     assert_eq!(
-        reminder,
-        "### `a.rs` lines 1-2: why\n\n```\none\ntwo\n```\n\n\
-         ### `b.rs` lines 1-1: why\n\n(cannot be read now: the file does not exist)\n"
+        shown(),
+        [("a.rs".into(), Ok("one\ntwo\n".into())), missing.clone()]
     );
     std::fs::write(root.join("a.rs"), "uno\n").unwrap();
-    assert!(
-        useful.useful_reminder(&root).contains("```\nuno\n```"),
+    assert_eq!(
+        shown(),
+        [("a.rs".into(), Ok("uno\n".into())), missing],
         "as it is on disk now"
     );
 
@@ -84,12 +88,16 @@ async fn the_newest_ranges_have_the_room() {
         std::fs::write(root.join(name), format!("{name}\n").repeat(1_500)).unwrap();
         useful.add(new(name, 1, 1_500)).await.unwrap();
     }
-    let reminder = useful.useful_reminder(&root);
+    let [(old, left_out), (new, shown)] = useful.contents(&root).try_into().unwrap();
+    assert_eq!((old.path.as_str(), old.end_line), ("old", 1_500));
+    let left_out = left_out.unwrap_err();
     assert!(
-        reminder.contains("lines 1-1500: why\n\n(cannot be read now: too long to be shown here"),
-        "{reminder}"
+        left_out.starts_with("too long to be shown here"),
+        "{left_out}"
     );
-    assert!(reminder.contains("new\nnew\n") && !reminder.contains("old\nold\n"));
+    assert_eq!(new.path, "new");
+    let shown = shown.unwrap();
+    assert!(shown.starts_with("new\nnew\n") && !shown.contains("old"));
 }
 
 #[tokio::test]
@@ -122,5 +130,24 @@ async fn what_cannot_be_understood_is_told_and_not_overwritten() {
     assert_eq!(
         store.state(&id, UsefulRanges::KEY).await.unwrap(),
         Some(strange)
+    );
+}
+
+#[test]
+fn key_and_shape_are_what_earlier_versions_stored() {
+    let range = UsefulItem {
+        number: 4,
+        path: "a.rs".into(),
+        start_line: 1,
+        end_line: 2,
+        description: "why".into(),
+    };
+    assert_eq!(UsefulRanges::KEY, "useful");
+    pinned(
+        &UsefulRanges {
+            last_number: 4,
+            items: vec![range],
+        },
+        r#"{"last_number":4,"items":[{"number":4,"path":"a.rs","start_line":1,"end_line":2,"description":"why"}]}"#,
     );
 }

@@ -4,21 +4,32 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_tool::{FileState, ReadLedger};
-use haft_types::Entry;
-use serde::Deserialize;
+use haft_types::{ContentHash, Entry};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What files looked like when they were last read or written, in memory; the results in the store
-/// bring it back.
+/// What a file looked like when it was last read or written by haft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its modification time in nanoseconds.
+    pub mtime_ns: i64,
+    /// The hash of its content: this decides whether it changed.
+    pub hash: ContentHash,
+}
+
+/// Remembers what files looked like when they were last read or written in a conversation, so that
+/// an edit never overwrites what the model has not seen. It is kept in memory and rebuilt from the
+/// stored results.
 #[derive(Default)]
-pub(crate) struct Reads {
+pub struct ReadLedger {
     seen: Mutex<HashMap<PathBuf, FileState>>,
-    /// What the model knows of without having read it.
+    /// The files whose names the model knows without having read them.
     named: Mutex<HashSet<PathBuf>>,
 }
 
-/// What a result says about a file, under `context.file` or as one of `context.files`.
+/// The state of a file in a result, under `context.file` or as one of `context.files`.
 #[derive(Deserialize)]
 struct SeenFile {
     path: PathBuf,
@@ -38,9 +49,9 @@ fn seen_in(context: &Value) -> Vec<SeenFile> {
         .collect()
 }
 
-impl Reads {
-    /// The ledger as it was when the newest of these messages was stored.
-    pub(crate) fn from_history(history: &[Arc<Entry>]) -> Self {
+impl ReadLedger {
+    /// Rebuilds the ledger as it was when the newest of these messages was stored.
+    pub fn from_history(history: &[Arc<Entry>]) -> Self {
         let seen = history
             .iter()
             .flat_map(|entry| entry.message.tool_results())
@@ -57,29 +68,31 @@ impl Reads {
         }
     }
 
-    /// How many files were read or written so far.
-    pub(crate) fn count(&self) -> usize {
+    /// Returns the number of files that were read or written so far.
+    pub fn count(&self) -> usize {
         lock(&self.seen).len()
     }
 
-    /// The files read or written so far, in order of their paths.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+    /// Returns the files that were read or written so far, sorted by path.
+    pub fn paths(&self) -> Vec<PathBuf> {
         let mut paths: Vec<_> = lock(&self.seen).keys().cloned().collect();
         paths.sort();
         paths
     }
-}
 
-impl ReadLedger for Reads {
-    fn last_seen(&self, path: &Path) -> Option<FileState> {
+    /// Returns the state of a file when it was last read or written in this conversation.
+    pub fn last_seen(&self, path: &Path) -> Option<FileState> {
         lock(&self.seen).get(path).copied()
     }
 
-    fn saw(&self, path: &Path, state: FileState) {
+    /// Records the current state of a file.
+    pub fn saw(&self, path: &Path, state: FileState) {
         lock(&self.seen).insert(path.to_owned(), state);
     }
 
-    fn name_once(&self, path: &Path) -> bool {
+    /// Records that the model is told the name of a file, and returns true the first time. The
+    /// caller puts the path into the result's `context.named`, from which this is rebuilt.
+    pub fn name_once(&self, path: &Path) -> bool {
         lock(&self.named).insert(path.to_owned())
     }
 }

@@ -2,18 +2,12 @@
 //!
 //! Invariant: two ranges of one file never touch or overlap, and there are at most [`KEPT`].
 
-use haft_tool::{Added, NewUseful, UsefulItem};
-
-use crate::stored_state::UsefulRanges;
+use super::{Added, NewUseful, UsefulItem, UsefulRanges};
 
 /// How many ranges are kept, newest first.
 const KEPT: usize = 100;
 
 impl UsefulRanges {
-    pub(super) fn items(&self) -> &[UsefulItem] {
-        &self.items
-    }
-
     /// Adds a range as the newest one. What it touches becomes part of it, and the oldest of them
     /// gives it its number, so that a number that was shown stays good.
     pub(super) fn add(&mut self, new: NewUseful) -> Added {

@@ -10,13 +10,12 @@ use haft_store::{Store, StoreError, Swap};
 use haft_text::Masker;
 use haft_tool::PortError;
 use haft_types::ConversationId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::session::secrets;
-use crate::stored_state::{StateDocument, StoredState};
-
-/// To whom a document belongs.
-pub(super) enum DocumentOwner {
+/// The owner of a document.
+pub enum DocumentOwner {
     /// One conversation.
     Conversation(ConversationId),
     /// All conversations of a namespace.
@@ -24,80 +23,86 @@ pub(super) enum DocumentOwner {
 }
 
 /// A document of a conversation or a project.
-pub(super) struct KeptDocument<T> {
+pub struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: DocumentOwner,
+    /// The key under which the store keeps it.
+    key: &'static str,
     copy: Mutex<T>,
     /// Held while a document is read, changed and written.
     editing: tokio::sync::Mutex<()>,
 }
 
-impl<T: StateDocument + Clone + Default> KeptDocument<T> {
-    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it
-    /// gets an error.
-    pub(super) async fn open(
+impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
+    /// Reads the document. One that cannot be understood is empty in memory; reading or editing it
+    /// fails.
+    pub async fn open(
         store: Arc<dyn Store>,
         owner: DocumentOwner,
+        key: &'static str,
     ) -> Result<Self, StoreError> {
-        let document = Self::empty(store, owner);
+        let document = Self::empty(store, owner, key);
         let stored = document.stored().await?;
         if let Err(error) = document.take_over(stored) {
-            tracing::warn!(key = T::KEY, %error, "a stored document is ignored");
+            tracing::warn!(key, %error, "a stored document is ignored");
         }
         Ok(document)
     }
 
-    /// The same for one of a conversation that was read already.
-    pub(super) fn restored(
+    /// Like [`Self::open`], but for a document of a conversation that was read already. Also returns
+    /// the error if it cannot be understood.
+    pub fn restored(
         store: Arc<dyn Store>,
         id: ConversationId,
-        state: &mut StoredState,
-    ) -> Self {
-        let document = Self::empty(store, DocumentOwner::Conversation(id));
-        if let Err(error) = document.take_over(state.take_json::<T>()) {
-            state.note_unreadable(T::KEY, &error);
-        }
-        document
+        key: &'static str,
+        stored: Option<Value>,
+    ) -> (Self, Option<PortError>) {
+        let document = Self::empty(store, DocumentOwner::Conversation(id), key);
+        let error = document.take_over(stored).err();
+        (document, error)
     }
 
-    fn empty(store: Arc<dyn Store>, owner: DocumentOwner) -> Self {
+    fn empty(store: Arc<dyn Store>, owner: DocumentOwner, key: &'static str) -> Self {
         Self {
             store,
             owner,
+            key,
             copy: Mutex::default(),
             editing: tokio::sync::Mutex::default(),
         }
     }
 
     fn take_over(&self, stored: Option<Value>) -> Result<(), PortError> {
-        self.keep(Self::parse(stored)?);
+        self.keep(self.parse(stored)?);
         Ok(())
     }
 
-    /// The document as last read or written here.
-    pub(super) fn copy(&self) -> T {
+    /// Returns the document as this value last read or wrote it.
+    pub fn copy(&self) -> T {
         self.copy
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// The document as it is stored now.
-    pub(super) async fn read(&self) -> Result<T, PortError> {
+    /// Returns the document as it is stored now.
+    pub async fn read(&self) -> Result<T, PortError> {
         let stored = self.stored().await.map_err(|error| failed(&error))?;
-        let value = Self::parse(stored)?;
+        let value = self.parse(stored)?;
         self.keep(value.clone());
         Ok(value)
     }
 
-    /// Replaces the document, whatever it was.
-    pub(super) async fn replace(&self, value: T) -> Result<(), PortError> {
+    /// Replaces the document, even one that cannot be understood.
+    pub async fn replace(&self, value: T) -> Result<(), PortError> {
         let _alone = self.editing.lock().await;
-        let json = Self::encode(&value)?;
+        let json = self.encode(&value)?;
         match &self.owner {
-            DocumentOwner::Conversation(id) => self.store.set_state(id, T::KEY, json).await,
+            DocumentOwner::Conversation(id) => self.store.set_state(id, self.key, json).await,
             DocumentOwner::Project(namespace) => {
-                self.store.set_project_state(namespace, T::KEY, json).await
+                self.store
+                    .set_project_state(namespace, self.key, json)
+                    .await
             }
         }
         .map_err(|error| failed(&error))?;
@@ -105,26 +110,26 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         Ok(())
     }
 
-    /// Changes the document. `change` is called again when another process was faster.
-    pub(super) async fn edit<R>(
+    /// Changes the document. `change` is called again if another process was faster.
+    pub async fn edit<R>(
         &self,
         change: impl Fn(&mut T) -> Result<R, PortError>,
     ) -> Result<R, PortError> {
         let _alone = self.editing.lock().await;
         loop {
             let before = self.stored().await.map_err(|error| failed(&error))?;
-            let mut value = Self::parse(before.clone())?;
+            let mut value = self.parse(before.clone())?;
             let done = change(&mut value)?;
-            let json = Self::encode(&value)?;
+            let json = self.encode(&value)?;
             let swap = match &self.owner {
                 DocumentOwner::Conversation(id) => self
                     .store
-                    .set_state(id, T::KEY, json)
+                    .set_state(id, self.key, json)
                     .await
                     .map(|()| Swap::Done),
                 DocumentOwner::Project(namespace) => {
                     self.store
-                        .swap_project_state(namespace, T::KEY, before.as_ref(), json)
+                        .swap_project_state(namespace, self.key, before.as_ref(), json)
                         .await
                 }
             };
@@ -140,16 +145,18 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
 
     async fn stored(&self) -> Result<Option<Value>, StoreError> {
         match &self.owner {
-            DocumentOwner::Conversation(id) => self.store.state(id, T::KEY).await,
-            DocumentOwner::Project(namespace) => self.store.project_state(namespace, T::KEY).await,
+            DocumentOwner::Conversation(id) => self.store.state(id, self.key).await,
+            DocumentOwner::Project(namespace) => {
+                self.store.project_state(namespace, self.key).await
+            }
         }
     }
 
-    fn parse(stored: Option<Value>) -> Result<T, PortError> {
+    fn parse(&self, stored: Option<Value>) -> Result<T, PortError> {
         let unreadable = |error| {
             PortError::Store(format!(
                 "the stored `{}` cannot be understood: {error}",
-                T::KEY
+                self.key
             ))
         };
         stored.map_or_else(
@@ -158,10 +165,11 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         )
     }
 
-    fn encode(value: &T) -> Result<Value, PortError> {
-        let mut json = serde_json::to_value(value)
-            .map_err(|error| PortError::Store(format!("`{}` has no JSON form: {error}", T::KEY)))?;
-        secrets::mask_value(&Masker::default(), &mut json);
+    fn encode(&self, value: &T) -> Result<Value, PortError> {
+        let mut json = serde_json::to_value(value).map_err(|error| {
+            PortError::Store(format!("`{}` has no JSON form: {error}", self.key))
+        })?;
+        Masker::default().mask_json(&mut json);
         Ok(json)
     }
 
@@ -170,7 +178,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 }
 
-/// A failure of the store as a tool sees it.
+/// Converts an error of the store to the one that tools report.
 pub(super) fn failed(error: &StoreError) -> PortError {
     PortError::Store(error.to_string())
 }

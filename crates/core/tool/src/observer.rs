@@ -1,0 +1,38 @@
+//! Observers of tool calls.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::{ToolContext, ToolOutput};
+
+/// Observes calls directly before and after they run. A call is permitted before its observers are
+/// asked, so they cannot change its arguments; hooks can, because they run before permission.
+///
+/// Observers run in the order in which they were added. One that fails or panics makes the call an
+/// error result; it never ends the turn.
+#[async_trait]
+pub trait CallObserver: Send + Sync {
+    /// Returns the name under which the model is told of a failure.
+    fn name(&self) -> &str;
+
+    /// Observes a call before it runs. An error prevents the call, and the model reads it.
+    async fn before(
+        &self,
+        _tool: &str,
+        _context: &ToolContext,
+        _arguments: &Value,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Observes a result, which may be an error result, and may change it. An error replaces the
+    /// result for the model; the changes the call reports stay.
+    async fn after(
+        &self,
+        _tool: &str,
+        _context: &ToolContext,
+        _output: &mut ToolOutput,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+}

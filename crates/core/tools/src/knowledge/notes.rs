@@ -1,0 +1,192 @@
+//! Notes on folders and files, kept with the project and shared by its conversations.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_store::{Store, StoreError};
+use haft_tool::PortError;
+use haft_types::{Clock, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::kept_document::{DocumentOwner, KeptDocument};
+
+/// A note on a folder or file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Its id within the project, such as `n7`; never used again for another.
+    pub id: String,
+    /// The folder or file, relative to the project; `.` is the project itself.
+    pub path: String,
+    /// The note.
+    pub note: String,
+    /// When it was written or last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Note {
+    /// The maximum number of notes of one folder or file that are shown without being asked for.
+    pub const SHOWN: usize = 5;
+
+    /// Returns true if the note is on this path, on a folder above it or on something below it.
+    pub fn concerns(&self, path: &str) -> bool {
+        let own = Path::new(&self.path);
+        let path = Path::new(path);
+        let everything = |path: &Path| path == Path::new(".");
+        everything(own) || everything(path) || path.starts_with(own) || own.starts_with(path)
+    }
+}
+
+/// All notes of a project as they are stored, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct FolderNoteList {
+    /// The highest number given so far.
+    last_number: u32,
+    notes: Vec<Note>,
+}
+
+/// The key under which the store keeps the notes.
+const KEY: &str = "notes";
+
+/// The notes of a project, kept in the store with a copy in memory.
+pub struct StoredNotes {
+    document: KeptDocument<FolderNoteList>,
+    clock: Arc<dyn Clock>,
+    root: PathBuf,
+}
+
+impl FolderNoteList {
+    /// Removes a note by its id, with or without its first character.
+    fn take(&mut self, id: &str) -> Result<Note, PortError> {
+        let digits = id.trim().trim_start_matches(['n', 'N']);
+        let at = self
+            .notes
+            .iter()
+            .position(|note| note.id.trim_start_matches('n') == digits);
+        at.map(|at| self.notes.remove(at))
+            .ok_or_else(|| PortError::Unknown {
+                what: "note",
+                id: id.to_owned(),
+            })
+    }
+}
+
+impl StoredNotes {
+    /// Reads the notes of a namespace, which are about the folder `root`.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        namespace: &str,
+        root: PathBuf,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let owner = DocumentOwner::Project(namespace.to_owned());
+        let document = KeptDocument::open(store, owner, KEY).await?;
+        Ok(Self {
+            document,
+            clock,
+            root,
+        })
+    }
+
+    /// Returns the newest notes on the folders above `files`, from memory: the folders that have
+    /// notes, from shallow to deep, each with a line for each note. The files are in the project,
+    /// or in the copy of it at `copy`, where a sub-agent works.
+    pub fn on_folders_above(&self, copy: &Path, files: &[PathBuf]) -> Vec<(String, Vec<String>)> {
+        let FolderNoteList { notes, .. } = self.document.copy();
+        if notes.is_empty() {
+            return Vec::new();
+        }
+        let folders: BTreeSet<(usize, String)> = files
+            .iter()
+            .filter_map(|path| {
+                path.strip_prefix(copy)
+                    .or_else(|_| path.strip_prefix(&self.root))
+                    .ok()
+            })
+            .flat_map(|path| path.ancestors().skip(1))
+            .map(|folder| (folder.components().count(), name(folder)))
+            .collect();
+        folders
+            .into_iter()
+            .map(|(_, folder)| {
+                let own: Vec<_> = notes.iter().filter(|note| note.path == folder).collect();
+                let newest = &own[own.len().saturating_sub(Note::SHOWN)..];
+                let lines = newest
+                    .iter()
+                    .map(|note| format!("{}: {}", note.id, note.note))
+                    .collect();
+                (folder, lines)
+            })
+            .filter(|(_, lines): &(String, Vec<String>)| !lines.is_empty())
+            .collect()
+    }
+
+    /// Reads all notes, oldest first; a changed note counts as new.
+    pub async fn list(&self) -> Result<Vec<Note>, PortError> {
+        Ok(self.document.read().await?.notes)
+    }
+
+    /// Adds a note. A note with the same text about the same path becomes the newest one again. When
+    /// this returns, the note is stored.
+    pub async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
+        let updated_at = self.clock.now();
+        let add = |list: &mut FolderNoteList| {
+            // A call that is run again after a crash must not leave the same note twice.
+            let same = list
+                .notes
+                .iter()
+                .position(|known| known.path == path && known.note == note);
+            let id = if let Some(at) = same {
+                list.notes.remove(at).id
+            } else {
+                list.last_number += 1;
+                format!("n{}", list.last_number)
+            };
+            let note = Note {
+                id,
+                path: path.to_owned(),
+                note: note.to_owned(),
+                updated_at,
+            };
+            list.notes.push(note.clone());
+            Ok(note)
+        };
+        self.document.edit(add).await
+    }
+
+    /// Replaces the text of a note.
+    pub async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
+        let updated_at = self.clock.now();
+        let update = |list: &mut FolderNoteList| {
+            let changed = Note {
+                note: note.to_owned(),
+                updated_at,
+                ..list.take(id)?
+            };
+            // A changed note is the newest one again.
+            list.notes.push(changed.clone());
+            Ok(changed)
+        };
+        self.document.edit(update).await
+    }
+
+    /// Removes a note and returns it.
+    pub async fn delete(&self, id: &str) -> Result<Note, PortError> {
+        self.document
+            .edit(|list: &mut FolderNoteList| list.take(id))
+            .await
+    }
+}
+
+/// Returns the name of a folder in notes.
+fn name(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        folder.display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The messages of a conversation as the model asks for them: read from the store, so that nothing
+//! pruned, compressed or archived is missing.
+
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use haft_store::Store;
+use haft_tool::PortError;
+use haft_types::{
+    ConversationId, MarkAction, MarkReport, Message, MessageId, Part, Role, ShortId, ToolStatus,
+    TranscriptLine,
+};
+
+use super::kept_document::failed;
+
+/// A message brought back whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// Its id.
+    pub id: ShortId,
+    /// Its role.
+    pub role: Role,
+    /// The tools it calls, or whose result it is.
+    pub tools: Vec<String>,
+    /// How its tool call ended, if it is a result.
+    pub status: Option<ToolStatus>,
+    /// All its text, as it was stored.
+    pub text: String,
+}
+
+/// Returns the conversations of sub-agents, oldest first.
+pub type ListChildren = Box<dyn Fn() -> Vec<ConversationId> + Send + Sync>;
+
+/// Describes the messages of a conversation, with their marks.
+pub type DescribeMessages = Box<dyn Fn(Vec<Message>) -> Vec<TranscriptLine> + Send + Sync>;
+
+/// Edits the list of marked messages of a conversation. The ids are short or full, separated by
+/// commas.
+pub type MarkMessages = Box<
+    dyn Fn(
+            MarkAction,
+            String,
+            Vec<Message>,
+        ) -> Pin<Box<dyn Future<Output = Result<MarkReport, PortError>> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// The messages of a stored conversation. Which of them are sent is decided where requests are
+/// made, so what concerns marks is passed in as functions.
+pub struct StoredTranscript {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Lists the conversations of sub-agents; their messages are found, too, because the evidence
+    /// of sub-agents is read like one's own.
+    pub children: ListChildren,
+    /// Describes messages.
+    pub describe: DescribeMessages,
+    /// Edits the list of messages marked for deletion.
+    pub edit_marks: MarkMessages,
+}
+
+impl StoredTranscript {
+    /// Describes every message, in order.
+    pub async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
+        Ok((self.describe)(self.messages().await?))
+    }
+
+    /// Edits the list of messages marked for deletion. `ids` are short or full ids, separated by
+    /// commas. It takes effect with the next request; when this returns, it is stored.
+    pub async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
+        let messages = self.messages().await?;
+        (self.edit_marks)(action, ids.to_owned(), messages).await
+    }
+
+    /// Returns the message with this short or full id as it was stored, whatever is sent of it now.
+    pub async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
+        let unknown = || PortError::Unknown {
+            what: "message",
+            id: id.to_owned(),
+        };
+        let wanted = MessageName::parse(id).ok_or_else(unknown)?;
+        let message = self.find(&wanted).await?.ok_or_else(unknown)?;
+        let calls = message
+            .tool_calls()
+            .map(|call| call.meant().into_owned().name);
+        let results = message.tool_results().map(|result| result.name.clone());
+        Ok(Recalled {
+            id: message.message_id.short(),
+            role: message.role,
+            tools: calls.chain(results).collect(),
+            status: message
+                .tool_results()
+                .next()
+                .map(|result| result.envelope.status),
+            text: whole_text(&message),
+        })
+    }
+
+    async fn messages(&self) -> Result<Vec<Message>, PortError> {
+        self.store
+            .stored_messages(&self.conversation)
+            .await
+            .map_err(|error| failed(&error))
+    }
+
+    /// Finds a message in this conversation or in that of a sub-agent, the newest sub-agent first.
+    async fn find(&self, wanted: &MessageName) -> Result<Option<Message>, PortError> {
+        let in_one = |messages: Vec<Message>| {
+            messages
+                .into_iter()
+                .find(|message| wanted.fits(message.message_id))
+        };
+        if let Some(found) = in_one(self.messages().await?) {
+            return Ok(Some(found));
+        }
+        for child in (self.children)().iter().rev() {
+            let messages = self
+                .store
+                .messages(child)
+                .await
+                .map_err(|error| failed(&error))?;
+            if let Some(found) = in_one(messages) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The name of a message.
+enum MessageName {
+    Full(MessageId),
+    Short(ShortId),
+}
+
+impl MessageName {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        text.parse()
+            .map(Self::Short)
+            .or_else(|_| text.parse().map(Self::Full))
+            .ok()
+    }
+
+    fn fits(&self, id: MessageId) -> bool {
+        match self {
+            Self::Full(full) => *full == id,
+            Self::Short(short) => *short == id.short(),
+        }
+    }
+}
+
+/// Returns everything in a message that can be read as text.
+fn whole_text(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.content {
+        let gap = if text.is_empty() { "" } else { "\n\n" };
+        // Writing to a String cannot fail.
+        let _ = match part {
+            Part::Text { text: said, .. } => write!(text, "{gap}{said}"),
+            Part::ToolCall(call) => write!(text, "{gap}calls {} {}", call.name, call.arguments),
+            Part::ToolResult(result) => write!(text, "{gap}{}", result.envelope.text),
+            Part::Image(image) => write!(text, "{gap}(a picture, {})", image.media_type),
+            // Reasoning goes back only to the provider that made it, in its own form.
+            Part::Thinking(_) => Ok(()),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Useful information: file ranges kept with a conversation, read from disk anew for every request.
+
+mod ranges;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_store::{Store, StoreError};
+use haft_tool::{OutputLimits, PortError};
+use haft_types::ConversationId;
+use serde::{Deserialize, Serialize};
+
+use super::kept_document::{DocumentOwner, KeptDocument};
+use crate::files::excerpt::excerpt;
+
+/// A file range worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsefulItem {
+    /// Its number within the conversation; never used again for another.
+    pub number: u32,
+    /// The file, relative to the project if it is inside.
+    pub path: String,
+    /// The first line, from 1.
+    pub start_line: u32,
+    /// The last line, included.
+    pub end_line: u32,
+    /// Why it is worth knowing.
+    pub description: String,
+}
+
+/// A file range to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewUseful {
+    /// The file, relative to the project if it is inside.
+    pub path: String,
+    /// The first line, from 1.
+    pub start_line: u32,
+    /// The last line, not before the first.
+    pub end_line: u32,
+    /// Why it is worth knowing.
+    pub description: String,
+}
+
+/// The effect of adding a range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Added {
+    /// The range as it is kept, merged with those it touches.
+    pub item: UsefulItem,
+    /// The number of known ranges that became part of it.
+    pub merged: usize,
+    /// The numbers of old ranges that were removed because only the newest are kept.
+    pub dropped: Vec<u32>,
+}
+
+/// The ranges as they are stored, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsefulRanges {
+    /// The highest number given so far.
+    last_number: u32,
+    items: Vec<UsefulItem>,
+}
+
+impl UsefulRanges {
+    /// The key under which the store keeps the ranges.
+    pub const KEY: &str = "useful";
+}
+
+/// The useful information of a conversation, kept in the store with a copy in memory.
+pub struct StoredUseful(KeptDocument<UsefulRanges>);
+
+impl StoredUseful {
+    /// Reads the ranges of a conversation.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+    ) -> Result<Self, StoreError> {
+        let owner = DocumentOwner::Conversation(conversation);
+        KeptDocument::open(store, owner, UsefulRanges::KEY)
+            .await
+            .map(Self)
+    }
+
+    /// Creates the useful information from its document.
+    pub fn new(document: KeptDocument<UsefulRanges>) -> Self {
+        Self(document)
+    }
+
+    /// Returns the ranges from memory, oldest first.
+    pub fn ranges(&self) -> Vec<UsefulItem> {
+        self.0.copy().items
+    }
+
+    /// Returns every range, oldest first, with its current lines on disk, or with the reason why
+    /// they cannot be read. If there are more lines than one result may hold, the newest ranges
+    /// have them.
+    pub fn contents(&self, root: &Path) -> Vec<(UsefulItem, Result<String, String>)> {
+        let items = self.ranges();
+        let mut room = OutputLimits::default();
+        let mut contents: Vec<_> = items
+            .into_iter()
+            .rev()
+            .map(|item| {
+                let content = read(&item, root, &mut room);
+                (item, content)
+            })
+            .collect();
+        contents.reverse();
+        contents
+    }
+
+    /// Reads the ranges, oldest first.
+    pub async fn list(&self) -> Result<Vec<UsefulItem>, PortError> {
+        Ok(self.0.read().await?.items)
+    }
+
+    /// Adds a range. Ranges of one file that touch or overlap become one. When this returns, the
+    /// range is stored.
+    pub async fn add(&self, new: NewUseful) -> Result<Added, PortError> {
+        self.0.edit(|ranges| Ok(ranges.add(new.clone()))).await
+    }
+
+    /// Removes the range with this number and returns it.
+    pub async fn delete(&self, number: u32) -> Result<UsefulItem, PortError> {
+        let unknown = || PortError::Unknown {
+            what: "useful information",
+            id: number.to_string(),
+        };
+        self.0
+            .edit(|ranges| ranges.remove(number).ok_or_else(unknown))
+            .await
+    }
+}
+
+fn read(item: &UsefulItem, root: &Path, room: &mut OutputLimits) -> Result<String, String> {
+    let lines = item.start_line as usize..=item.end_line as usize;
+    let content =
+        excerpt(&root.join(&item.path), lines, *room).map_err(|error| error.to_string())?;
+    room.lines = room.lines.saturating_sub(content.lines().count());
+    room.bytes = room.bytes.saturating_sub(content.len());
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests;
