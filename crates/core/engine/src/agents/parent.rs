@@ -17,7 +17,7 @@ use crate::ports::{Children, Reads, SharedKnowledge, StoredTodo};
 use crate::session::config::SessionConfig;
 use crate::session::model_opener::ModelOpener;
 
-/// The place of a session among agents.
+/// Distinguishes the main session from the sessions of sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rank {
     /// The session that the user talks to.
@@ -26,13 +26,13 @@ pub(crate) enum Rank {
     Sub,
 }
 
-/// Opens and runs one sub-agent.
+/// The type of the function that opens and runs one sub-agent.
 pub(crate) type RunChild = fn(Arc<ParentSession>, ChildStart) -> BoxFuture<'static, AgentReport>;
 
 /// Everything that sub-agents inherit from the session that starts them.
 pub(crate) struct ParentSession {
-    /// Runs a sub-agent. It is a value so that the roster, which is a part of a session, doesn't
-    /// depend on the code that opens sessions.
+    /// Runs a sub-agent. A function pointer, so that the roster, which is part of a session,
+    /// doesn't depend on the code that opens sessions.
     pub(crate) run_child: RunChild,
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
@@ -47,7 +47,7 @@ pub(crate) struct ParentSession {
     /// Used to create the sub-agent's own set of running programs.
     pub(crate) running: Arc<Running>,
     pub(crate) todo: Arc<StoredTodo>,
-    /// The files that the session has read; notes on their folders go to its sub-agents.
+    /// Files that the session has read. Sub-agents get the notes on those files' folders.
     pub(crate) reads: Arc<Reads>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) children: Arc<Children>,
@@ -55,7 +55,7 @@ pub(crate) struct ParentSession {
     pub(crate) recorded: Arc<dyn ChangeWatch>,
     pub(crate) budget: SharedBudget,
     pub(crate) events: UnboundedSender<Event>,
-    /// Held while a sub-agent's work is merged into the project.
+    /// Held while a sub-agent's copy of the project is created or merged.
     pub(crate) merging: tokio::sync::Mutex<()>,
 }
 
@@ -65,16 +65,16 @@ pub(crate) struct ParentLink {
     pub(crate) reads: Arc<Reads>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
-    /// The change record of the parent; `None` if the sub-agent works in a copy of the project.
+    /// Records file changes for the parent; `None` if the sub-agent works in a copy of the project.
     pub(crate) recorded: Option<Arc<dyn ChangeWatch>>,
     pub(crate) budget: SharedBudget,
     pub(crate) mailbox: Mailbox,
-    /// The name of the agent that waits for the sub-agent and so reads no messages.
+    /// The agent that waits for the sub-agent, and therefore reads no messages meanwhile.
     pub(crate) waiting: Option<String>,
 }
 
-/// Returns the namespace of sub-agents' conversations. It differs from the project's, so that none
-/// of them becomes the current conversation.
+/// Returns the namespace of sub-agents' conversations. Keeping it separate from the project's
+/// namespace prevents a sub-agent's conversation from becoming the current one.
 pub(crate) fn child_namespace(namespace: &str) -> String {
     format!("{namespace}#agents")
 }

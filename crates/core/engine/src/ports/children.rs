@@ -1,4 +1,4 @@
-//! The conversations of sub-agents that a conversation has started.
+//! The conversations of the sub-agents that a conversation has started.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use haft_types::ConversationId;
 use super::document::KeptDocument;
 use crate::stored_state::{ChildConversation, ChildConversations, StoredState};
 
-/// The children of a conversation, oldest first.
+/// The sub-agents' conversations, oldest first.
 pub(crate) struct Children(KeptDocument<ChildConversations>);
 
 impl Children {
@@ -21,12 +21,12 @@ impl Children {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
-    /// The list, from memory.
+    /// Returns all conversations of sub-agents, from memory.
     pub(crate) fn all(&self) -> Vec<ChildConversation> {
         self.0.copy().0
     }
 
-    /// The one whose conversation has this id, or one that begins so.
+    /// Returns the newest sub-agent's conversation whose id starts with `id`.
     pub(crate) fn find(&self, id: &str) -> Option<ChildConversation> {
         self.all()
             .into_iter()

@@ -1,8 +1,8 @@
-//! A document in the store, with a copy in memory.
+//! A stored document with a copy in memory.
 //!
-//! Invariant: every edit starts from what is stored, not from the copy, so that an edit made by
-//! another process is not undone by one made here. A document that cannot be read is never
-//! overwritten by an edit.
+//! Invariant: every edit starts from the stored version, not from the copy, so that it does not
+//! undo an edit made by another process. A document that cannot be parsed is never overwritten by
+//! an edit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,9 +15,9 @@ use serde_json::Value;
 use crate::session::secrets;
 use crate::stored_state::{StateDocument, StoredState};
 
-/// To whom a document belongs.
+/// The owner of a document.
 pub(super) enum DocumentOwner {
-    /// One conversation.
+    /// A single conversation.
     Conversation(ConversationId),
     /// All conversations of a namespace.
     Project(String),
@@ -28,13 +28,13 @@ pub(super) struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: DocumentOwner,
     copy: Mutex<T>,
-    /// Held while a document is read, changed and written.
+    /// Held while the document is read, changed and written.
     editing: tokio::sync::Mutex<()>,
 }
 
 impl<T: StateDocument + Clone + Default> KeptDocument<T> {
-    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it
-    /// gets an error.
+    /// Loads the document. If it cannot be parsed, the copy in memory is empty, and [`Self::read`]
+    /// and [`Self::edit`] return an error.
     pub(super) async fn open(
         store: Arc<dyn Store>,
         owner: DocumentOwner,
@@ -47,7 +47,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         Ok(document)
     }
 
-    /// The same for one of a conversation that was read already.
+    /// Like [`Self::open`], for a document of a conversation whose state was already read.
     pub(super) fn restored(
         store: Arc<dyn Store>,
         id: ConversationId,
@@ -74,7 +74,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         Ok(())
     }
 
-    /// The document as last read or written here.
+    /// Returns the document as last read or written by this process.
     pub(super) fn copy(&self) -> T {
         self.copy
             .lock()
@@ -82,7 +82,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
             .clone()
     }
 
-    /// The document as it is stored now.
+    /// Reads the stored version of the document.
     pub(super) async fn read(&self) -> Result<T, PortError> {
         let stored = self.stored().await.map_err(|error| failed(&error))?;
         let value = Self::parse(stored)?;
@@ -90,7 +90,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         Ok(value)
     }
 
-    /// Replaces the document, whatever it was.
+    /// Replaces the document without reading the stored version.
     pub(super) async fn replace(&self, value: T) -> Result<(), PortError> {
         let _alone = self.editing.lock().await;
         let json = Self::encode(&value)?;
@@ -105,7 +105,8 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         Ok(())
     }
 
-    /// Changes the document. `change` is called again when another process was faster.
+    /// Changes the document. `change` is called again if another process wrote a project's document
+    /// in between.
     pub(super) async fn edit<R>(
         &self,
         change: impl Fn(&mut T) -> Result<R, PortError>,
@@ -170,7 +171,7 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 }
 
-/// A failure of the store as a tool sees it.
+/// Converts an error of the store to one that tools return.
 pub(super) fn failed(error: &StoreError) -> PortError {
     PortError::Store(error.to_string())
 }

@@ -1,4 +1,5 @@
-//! What a session knows besides its messages.
+//! The stored knowledge of a session besides its messages: useful ranges, notes, marks, and
+//! sub-agents' conversations.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::useful::StoredUseful;
 use crate::session::config::SessionConfig;
 use crate::stored_state::StoredState;
 
-/// The ports of one session that the reminders and tools share.
+/// The knowledge of one session, shared by reminders and tools.
 pub(crate) struct Knowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
@@ -22,14 +23,14 @@ pub(crate) struct Knowledge {
     pub(crate) children: Arc<Children>,
 }
 
-/// What a sub-agent knows together with the agent that started it.
+/// The knowledge that sub-agents share with the agent that started them.
 #[derive(Clone)]
 pub(crate) struct SharedKnowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
 }
 
-/// What knowledge is read and written with.
+/// The services that knowledge is read and written with.
 #[derive(Clone, Copy)]
 pub(crate) struct KnowledgeServices<'a> {
     pub(crate) store: &'a Arc<dyn Store>,
@@ -38,8 +39,8 @@ pub(crate) struct KnowledgeServices<'a> {
 }
 
 impl Knowledge {
-    /// What is kept with the conversation, and with its project, which is read here; but for what
-    /// is shared.
+    /// Opens the knowledge of a conversation and of its project. Uses `shared` in place of reading
+    /// the parts that a sub-agent shares.
     pub(crate) async fn open(
         services: KnowledgeServices<'_>,
         config: &SessionConfig,
@@ -83,7 +84,7 @@ impl Knowledge {
         })
     }
 
-    /// What sub-agents know of it.
+    /// Returns the parts that sub-agents share.
     pub(crate) fn shared(&self) -> SharedKnowledge {
         SharedKnowledge {
             useful: Arc::clone(&self.useful),

@@ -1,4 +1,4 @@
-//! Which messages of a conversation are marked, kept with it.
+//! The marks on messages of a conversation.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 use super::document::{DocumentOwner, KeptDocument};
 use crate::stored_state::StoredState;
 
-/// The marks of a conversation.
+/// The stored marks of a conversation.
 pub struct StoredMarks(KeptDocument<Marks>);
 
 impl StoredMarks {
-    /// Reads the marks of this conversation.
+    /// Loads the marks of a conversation.
     pub async fn open(
         store: Arc<dyn Store>,
         conversation: ConversationId,
@@ -24,7 +24,7 @@ impl StoredMarks {
             .map(Self)
     }
 
-    /// The same from what was read when the conversation was opened.
+    /// Like [`Self::open`], from the state that was read when the conversation was opened.
     pub(crate) fn restored(
         store: Arc<dyn Store>,
         conversation: ConversationId,
@@ -33,7 +33,7 @@ impl StoredMarks {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
-    /// The marks as they apply to the next request, from memory.
+    /// Returns the marks that apply to the next request, from memory.
     pub fn current(&self) -> Marks {
         self.0.copy()
     }

@@ -1,4 +1,4 @@
-//! Notes on folders and files, kept with the project and shared by everything that works in it.
+//! Notes on folders and files, stored with the project and shared by all its conversations.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use haft_types::Clock;
 use super::document::{DocumentOwner, KeptDocument};
 use crate::stored_state::FolderNoteList;
 
-/// The notes of a project.
+/// The stored notes of a project.
 pub struct StoredNotes {
     document: KeptDocument<FolderNoteList>,
     clock: Arc<dyn Clock>,
@@ -21,7 +21,7 @@ pub struct StoredNotes {
 }
 
 impl FolderNoteList {
-    /// Takes a note out by its id, with or without its first character.
+    /// Removes a note and returns it. `id` may omit the leading `n`.
     fn take(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
         let at = self
@@ -37,7 +37,7 @@ impl FolderNoteList {
 }
 
 impl StoredNotes {
-    /// Reads the notes kept under this namespace, which are about the folder `root`.
+    /// Loads the notes on the folder `root`, which are stored under `namespace`.
     pub async fn open(
         store: Arc<dyn Store>,
         namespace: &str,
@@ -53,9 +53,9 @@ impl StoredNotes {
         })
     }
 
-    /// The reminder: notes on every folder above the files given, shallow to deep, the newest of
-    /// each. The files are in the project, or in the copy of it at `copy`, where a sub-agent
-    /// works.
+    /// Returns the reminder for the model: the newest notes on every folder above `files`, from
+    /// shallow to deep. The files are in the project, or in the copy of the project at `copy` that
+    /// a sub-agent works in.
     pub fn reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
         let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {
@@ -93,7 +93,7 @@ impl StoredNotes {
     }
 }
 
-/// A folder as notes name it.
+/// Returns the folder's name as notes contain it: a relative path, or `.` for the root.
 fn name(folder: &Path) -> String {
     if folder.as_os_str().is_empty() {
         ".".to_owned()
@@ -111,7 +111,7 @@ impl ProjectNotes for StoredNotes {
     async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
         let add = |list: &mut FolderNoteList| {
-            // A call that is run again after a crash must not leave the same note twice.
+            // A call that is repeated after a crash must not add a second copy of its note.
             let same = list
                 .notes
                 .iter()
@@ -142,7 +142,7 @@ impl ProjectNotes for StoredNotes {
                 updated_at,
                 ..list.take(id)?
             };
-            // A changed note is the newest one again.
+            // A changed note becomes the newest one.
             list.notes.push(changed.clone());
             Ok(changed)
         };

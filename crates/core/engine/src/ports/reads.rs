@@ -1,4 +1,4 @@
-//! What files looked like when they were last read.
+//! The state of files when they were last read or written.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use haft_types::Entry;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What files looked like when they were last read or written, in memory; the results in the store
-/// bring it back.
+/// The state of files when they were last read or written, in memory. A resumed conversation
+/// restores it from the stored tool results.
 #[derive(Default)]
 pub(crate) struct Reads {
     seen: Mutex<HashMap<PathBuf, FileState>>,
-    /// What the model knows of without having read it.
+    /// Files whose names were given to the model without their content.
     named: Mutex<HashSet<PathBuf>>,
 }
 
-/// What a result says about a file, under `context.file` or as one of `context.files`.
+/// The state of one file in a result's context, under `file` or in the list `files`.
 #[derive(Deserialize)]
 struct SeenFile {
     path: PathBuf,
@@ -39,7 +39,7 @@ fn seen_in(context: &Value) -> Vec<SeenFile> {
 }
 
 impl Reads {
-    /// The ledger as it was when the newest of these messages was stored.
+    /// Restores the ledger from the tool results of a conversation.
     pub(crate) fn from_history(history: &[Arc<Entry>]) -> Self {
         let seen = history
             .iter()
@@ -57,12 +57,12 @@ impl Reads {
         }
     }
 
-    /// How many files were read or written so far.
+    /// Returns the number of files read or written so far.
     pub(crate) fn count(&self) -> usize {
         lock(&self.seen).len()
     }
 
-    /// The files read or written so far, in order of their paths.
+    /// Returns the files read or written so far, sorted by path.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let mut paths: Vec<_> = lock(&self.seen).keys().cloned().collect();
         paths.sort();

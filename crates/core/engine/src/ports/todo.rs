@@ -1,4 +1,4 @@
-//! The TODO list, kept with the conversation.
+//! The TODO list of a conversation.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use haft_types::ConversationId;
 use super::document::KeptDocument;
 use crate::stored_state::{StoredState, TodoItems};
 
-/// The TODO list of a conversation.
+/// The stored TODO list of a conversation.
 pub(crate) struct StoredTodo(KeptDocument<TodoItems>);
 
 impl StoredTodo {
@@ -22,13 +22,13 @@ impl StoredTodo {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
-    /// The items, from memory.
+    /// Returns the items, from memory.
     pub(crate) fn items(&self) -> Vec<TodoItem> {
         self.0.copy().0
     }
 
-    /// How many items are not done. A list that cannot be read counts as empty: the tools report
-    /// the error.
+    /// Returns the number of items that are not completed. A list that cannot be parsed counts as
+    /// empty: the tools report the error.
     pub(crate) async fn open_items(&self) -> usize {
         self.read()
             .await

@@ -1,11 +1,11 @@
-//! Counting tokens for the model that is asked.
+//! Counts tokens for the session's current model.
 
 use std::sync::Arc;
 
 use haft_tool::TokenCount;
 use haft_types::{ModelSpec, TokenCounter};
 
-/// The session's counter with what is known of a model's tokenizer.
+/// The session's token counter, corrected by the model's tokenizer factor.
 pub(crate) struct ModelTokens {
     counter: Arc<dyn TokenCounter>,
     factor: f64,

@@ -1,5 +1,5 @@
-//! The messages of a conversation as the model asks for them: read from the store, so that nothing
-//! pruned, compressed or archived is missing.
+//! Gives tools access to the messages of a conversation. Messages are read from the store, so that
+//! none is missing because it was pruned, compressed or archived.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ pub(crate) struct StoredTranscript {
     pub(super) conversation: ConversationId,
     pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) marks: Arc<StoredMarks>,
-    /// Where the messages of sub-agents are found; their evidence is read like one's own.
+    /// The sub-agents whose messages can be recalled as well, because their reports cite them as
+    /// evidence.
     pub(super) children: Option<Arc<Children>>,
 }
 
@@ -35,7 +36,7 @@ impl StoredTranscript {
             .map_err(|error| failed(&error))
     }
 
-    /// A message of this conversation, or of a sub-agent's, the newest one's first.
+    /// Finds a message of this conversation, or else of a sub-agent's, newest sub-agent first.
     async fn find(&self, wanted: &MessageName) -> Result<Option<Message>, PortError> {
         let in_one = |messages: Vec<Message>| {
             messages
@@ -72,7 +73,7 @@ impl StoredTranscript {
     }
 }
 
-/// For where only ids and roles matter: counting a long conversation takes a while.
+/// Used where only ids and roles matter: counting the tokens of a long conversation is slow.
 struct Uncounted;
 
 impl TokenCounter for Uncounted {
@@ -117,7 +118,7 @@ impl ConversationMessages for StoredTranscript {
     }
 }
 
-/// What a message is named by.
+/// The id by which the model refers to a message.
 enum MessageName {
     Full(MessageId),
     Short(ShortId),
@@ -140,7 +141,7 @@ impl MessageName {
     }
 }
 
-/// Everything in a message that can be read as text.
+/// Returns all parts of a message that can be shown as text.
 fn whole_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -151,7 +152,8 @@ fn whole_text(message: &Message) -> String {
             Part::ToolCall(call) => write!(text, "{gap}calls {} {}", call.name, call.arguments),
             Part::ToolResult(result) => write!(text, "{gap}{}", result.envelope.text),
             Part::Image(image) => write!(text, "{gap}(a picture, {})", image.media_type),
-            // Reasoning goes back only to the provider that made it, in its own form.
+            // Reasoning is sent only to the provider that produced it, in the provider's own
+            // format.
             Part::Thinking(_) => Ok(()),
         };
     }

@@ -1,4 +1,5 @@
-//! Useful information: file ranges kept with a conversation, read from disk anew for every request.
+//! Useful information: file ranges stored with a conversation, and read from disk again for every
+//! request.
 
 mod ranges;
 
@@ -14,11 +15,11 @@ use haft_types::ConversationId;
 use super::document::{DocumentOwner, KeptDocument};
 use crate::stored_state::{StoredState, UsefulRanges};
 
-/// The useful information of a conversation.
+/// The stored file ranges of a conversation.
 pub struct StoredUseful(KeptDocument<UsefulRanges>);
 
 impl StoredUseful {
-    /// Reads what is kept with this conversation.
+    /// Loads the ranges of a conversation.
     pub async fn open(
         store: Arc<dyn Store>,
         conversation: ConversationId,
@@ -28,7 +29,7 @@ impl StoredUseful {
             .map(Self)
     }
 
-    /// The same from what was read when the conversation was opened.
+    /// Like [`Self::open`], from the state that was read when the conversation was opened.
     pub(crate) fn restored(
         store: Arc<dyn Store>,
         conversation: ConversationId,
@@ -37,13 +38,14 @@ impl StoredUseful {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
-    /// The ranges, oldest first, from memory.
+    /// Returns the ranges, oldest first, from memory.
     pub fn ranges(&self) -> Vec<UsefulItem> {
         self.0.copy().items().to_vec()
     }
 
-    /// The reminder: every range as it is on disk now. What cannot be read says so. The newest
-    /// ranges come first when there is more than one result may hold.
+    /// Returns the reminder for the model: the current content of every range, or the error if a
+    /// file cannot be read. If the output limits don't allow all of them, the newest ranges are
+    /// included first.
     pub fn useful_reminder(&self, root: &Path) -> String {
         let items = self.ranges();
         let mut room = OutputLimits::default();
