@@ -1,5 +1,5 @@
-//! A conversation as plain paragraphs: for models that take no structured history, and for whoever
-//! summarises one.
+//! Renders a conversation as plain paragraphs, for models that accept no structured history and for
+//! summaries.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use haft_types::{Entry, Message, Part, Role};
 use crate::policy::CompressLimits;
 use crate::reduce::compress::compress;
 
-/// What stands before each paragraph.
+/// The label of each paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// Who speaks.
+    /// The role of the message.
     Roles,
-    /// Who speaks, and the message's id.
+    /// The role and the id of the message.
     RolesAndIds,
 }
 
-/// The messages as paragraphs labelled `[user]`, `[assistant]` and `[tool]`, an empty line between.
-/// Results are compressed envelopes of one line, summaries stand verbatim, and there are no call
-/// ids.
+/// Renders the messages as paragraphs labeled `[user]`, `[assistant]` and `[tool]`, separated by
+/// empty lines. Results become compressed envelopes of one line, summaries stay verbatim, and call
+/// ids are omitted.
 pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -61,7 +61,7 @@ fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> Strin
                 )
             }
             Part::Image(image) => write!(text, "\n(a picture, {})", image.media_type),
-            // Reasoning is the model's own; what came of it is said or done.
+            // The model's reasoning is omitted; its outcome is in the text and the calls.
             Part::Thinking(_) => Ok(()),
         };
     }

@@ -1,9 +1,9 @@
-//! How much is cleared and compressed, by the model's cache.
+//! Chooses how much is cleared and compressed, depending on the model's cache.
 //!
-//! Compression waits for a moment when the prefix is read anew anyway, and a cache that outlives
-//! the user's pauses has no such moment. Clearing much and early is the cheaper way there;
-//! elsewhere it can wait until the request is large. `docs/context-lab.md` has the figures these
-//! values were chosen by.
+//! Compression waits for a moment when the prefix is sent anew anyway. A cache that outlives the
+//! user's pauses offers no such moment, so clearing much and early is cheaper there; elsewhere
+//! clearing can wait until the request is large. The values are based on the measurements in
+//! `docs/context-lab.md`.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use haft_types::ModelSpec;
 use super::{Compress, Policy};
 use crate::reduce::safe_zone::SafeZone;
 
-/// Few pauses between two inputs are longer.
+/// A cache that lives at least this long outlives nearly all pauses between two inputs.
 const OUTLIVES_PAUSES: Duration = Duration::from_mins(30);
 
-/// What is done to old results: four settings that only make sense together.
+/// The treatment of old results: four settings that only make sense together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
     /// Tokens above which a request is pruned.
@@ -24,7 +24,7 @@ pub struct Reduction {
     pub prune_to: f64,
     /// Newest cleanable messages that pruning leaves alone.
     pub prune_keep: u32,
-    /// When tool results are compressed.
+    /// The time at which tool results are compressed.
     pub compress: Compress,
 }
 
@@ -39,10 +39,10 @@ impl Default for Reduction {
     }
 }
 
-/// Why the four settings of [`Reduction`] have the values they have, as far as they are not set.
+/// The reason for the values of those [`Reduction`] settings that the user did not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionReason {
-    /// One of the four is set, so the others have their plain defaults.
+    /// One of the four is set, so the others keep their plain defaults.
     OneIsSet,
     /// The model has prices, and its cache lives for 30 minutes or longer.
     LongCache,
@@ -50,13 +50,13 @@ pub enum ReductionReason {
     ShortCache,
     /// The prices of the model are unknown.
     NoPrice,
-    /// The plain safe zone is already smaller than the one that prices and cache would choose.
+    /// The plain safe zone is already smaller than the one chosen for prices and cache.
     SmallWindow,
 }
 
 impl Reduction {
-    /// What costs least while everything that must be kept is: for a model with prices, and a
-    /// window that leaves a choice.
+    /// Chooses the cheapest settings that keep everything needed, if the model has prices and its
+    /// window is large enough to choose.
     fn for_model(model: &ModelSpec, usable: u32) -> (Self, ReductionReason) {
         let usual = Self::default();
         let tokens = |thousands: u64| SafeZone::Tokens(thousands * 1_024);
@@ -94,13 +94,13 @@ impl Reduction {
 }
 
 impl Policy {
-    /// What is done to old results in requests to this model. Who sets one of the four settings
-    /// chooses for themselves: the others then have their plain defaults.
+    /// Returns the treatment of old results in requests to this model. If the user sets one of the
+    /// four settings, the others keep their plain defaults.
     pub fn reduction(&self, model: &ModelSpec) -> Reduction {
         self.reduction_and_reason(model).0
     }
 
-    /// Like [`Self::reduction`], with the reason of the values that are not set.
+    /// Like [`Self::reduction`], with the reason for the values that are not set.
     pub fn reduction_and_reason(&self, model: &ModelSpec) -> (Reduction, ReductionReason) {
         let Self {
             safe_zone,
@@ -125,7 +125,7 @@ impl Policy {
         (reduction, reason)
     }
 
-    /// The same with everything set that depends on the model.
+    /// Returns a copy with all settings filled in that depend on the model.
     #[must_use]
     pub fn for_model(&self, model: &ModelSpec) -> Self {
         let Reduction {

@@ -1,5 +1,4 @@
-//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest
-//! first.
+//! Pruning: above the safe zone, old results and large arguments are cleared, oldest first.
 //!
 //! ```text
 //! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,
@@ -9,10 +8,10 @@
 //! Invariant: a result is never cleared before the model has seen it, that is, before an assistant
 //! message follows it.
 //!
-//! Structure, roles, ids and order never change, and what is stored never does. What was cleared
-//! stays cleared: the decisions come back in [`Cleared`] and go into the next snapshot. Each
-//! clearing breaks the cached prefix once, so it clears much, or waits while it would clear little
-//! and the request still fits. Two walks over the line, no more.
+//! Structure, roles, ids and order never change, and neither do stored messages. Cleared messages
+//! stay cleared: the decisions are returned in [`Cleared`] and passed to the next snapshot. Each
+//! clearing breaks the cached prefix once, so it clears much, or it waits while it would clear
+//! little and the request still fits. Pruning walks over the timeline at most twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,50 +27,51 @@ use crate::reduce::compress::status_name;
 use crate::reduce::failing_lines::failing_lines;
 use crate::reduce::superseded::superseded;
 
-/// The share of the safe zone that clearing must save while the request still fits: one in so many.
+/// While the request still fits, clearing must save at least the safe zone divided by this.
 pub(crate) const WORTH: u64 = 10;
-/// The same where the zone lies close to the window: what cannot be cleared fills it soon, and
-/// clearing little again and again would break the prefix every time. There is an archive for that.
+/// Replaces [`MIN_SAVING_DIVISOR`] if the zone lies close to the window. Content that cannot be
+/// cleared soon fills such a zone, and clearing a little again and again would break the prefix
+/// every time; an archive is better there.
 const TIGHT_WORTH: u64 = 4;
 
-/// What one run of pruning did.
+/// The result of one run of pruning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
-    /// Messages cleared now that were not before.
+    /// Messages that this run cleared for the first time.
     pub(crate) newly: Vec<MessageId>,
-    /// Tokens left out, by old decisions and new ones.
+    /// Tokens left out, by earlier decisions and new ones.
     pub(crate) tokens: u64,
-    /// Messages looked at.
+    /// The number of messages examined.
     pub(crate) steps: usize,
 }
 
-/// What pruning must respect.
+/// The limits that pruning must respect.
 #[derive(Clone, Copy)]
 pub(crate) struct PruneLimits<'a> {
-    /// Tokens of the request besides the line.
+    /// Tokens of the request outside the timeline.
     pub(crate) fixed: u64,
-    /// Tokens above which something is cleared.
+    /// Tokens above which messages are cleared.
     pub(crate) target: u64,
-    /// Tokens above which it is cleared however little that is.
+    /// Tokens above which messages are cleared even if that saves little.
     pub(crate) urgent: u64,
-    /// Whether the request was above the target before results were compressed: the prefix is
-    /// broken already, so what clearing would take soon it takes now.
+    /// True if the request exceeded the target before results were compressed. The prefix is broken
+    /// already, so clearing that would soon be needed is done now.
     pub(crate) was_over: bool,
     pub(crate) policy: &'a Policy,
     pub(crate) reduction: Reduction,
     pub(crate) obsolete: Obsolete,
 }
 
-/// When results go that later ones have made obsolete.
+/// The time at which results are cleared that later ones have made obsolete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obsolete {
-    /// First, once something has to go.
+    /// Before all others, once clearing is needed.
     First,
-    /// Now: nothing of the prefix is in the cache, so it costs nothing.
+    /// At once: no part of the prefix is cached, so clearing costs nothing.
     Now,
 }
 
-/// Applies what was decided before (and still holds), then clears as much more as is needed.
+/// Applies earlier decisions that still hold, then clears as many more messages as needed.
 pub(crate) fn prune(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
@@ -116,7 +116,7 @@ pub(crate) fn prune(
     } else {
         limits.target
     };
-    // The unseen results of the newest step count as one of those that stay.
+    // The unseen results of the newest step count as one of the messages that stay.
     let has_unseen = line.items.iter().any(|item| item.unseen);
     let keep = (limits.reduction.prune_keep as usize).saturating_sub(usize::from(has_unseen));
     cleanable.truncate(cleanable.len().saturating_sub(keep));
@@ -138,7 +138,7 @@ pub(crate) fn prune(
             continue;
         }
         let cleared = cleared_entry(item, limits.policy, maker);
-        // Otherwise the notice would be longer than what it stands for.
+        // If nothing is saved, the notice would be longer than the result.
         let saved = u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
         if saved > 0 {
             left -= saved;
@@ -173,8 +173,8 @@ fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     }
 }
 
-/// Whether the arguments hold a string longer than pruning leaves. Looks at the text alone: parsing
-/// would cost more.
+/// True if the arguments hold a string longer than pruning leaves. Scans the text, because parsing
+/// costs more.
 fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     let limit = policy.prune_argument_chars as usize;
     if call.arguments.len() <= limit {
@@ -203,7 +203,7 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     false
 }
 
-/// The cleared form of a message.
+/// Returns the cleared form of a message.
 fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &item.entry.message;
     let chars = policy.prune_argument_chars;
@@ -227,7 +227,8 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
     })
 }
 
-/// What stands for a cleared result: its name, and of its text the tests that failed.
+/// Builds the notice that replaces a cleared result: the name of the tool, and the failing tests in
+/// the text.
 fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     let status = status_name(result.envelope.status);
     let where_it_is = match recall {
@@ -253,13 +254,13 @@ fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     }))
 }
 
-/// The part with every long string among a call's arguments cut.
+/// Returns the part with every long string in a call's arguments cut.
 fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -> Part {
     let Part::ToolCall(call) = part else {
         return part.clone();
     };
-    // Arguments that are no JSON are a failed call: there is no string to cut, and the text must
-    // stay what the model wrote.
+    // Arguments that are not JSON belong to a failed call: there is no string to cut, and the text
+    // must stay as the model wrote it.
     let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else {
         return part.clone();
     };
@@ -276,7 +277,7 @@ fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -
     })
 }
 
-/// Cuts every long string inside; returns how many.
+/// Cuts every long string in `value` and returns their number.
 fn cut_strings(value: &mut Value, chars: usize, where_they_are: &str) -> usize {
     match value {
         Value::String(text) => match text.char_indices().nth(chars) {
