@@ -1,7 +1,7 @@
-//! An agent in a few lines, for programs that embed one.
+//! A builder of agents, for programs that embed haft.
 //!
-//! Everything has a default but the model. Whoever needs more gives a whole [`Config`], or opens a
-//! session with a [`RunPlan`].
+//! Everything except the model has a default. Programs with further needs pass a complete
+//! [`Config`], or open a session with a [`RunPlan`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::models;
 use crate::places::Places;
 use crate::project::Project;
 
-/// Makes an [`Agent`].
+/// Builds an [`Agent`].
 #[must_use]
 pub struct AgentBuilder {
     environment: HostEnvironment,
@@ -59,112 +59,113 @@ impl Default for AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// What was read of the process: keys of providers, proxies, the home folder, the helper that
-    /// runs commands. Without it nothing of the process is known.
+    /// Sets the environment of the process: provider keys, proxies, the home folder, the helper
+    /// that runs commands. The default is an empty environment.
     pub fn environment(mut self, environment: HostEnvironment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// The folder under which everything is kept that lasts. Without it, the folders that the
-    /// environment names.
+    /// Sets the folder for all persistent data. The default is the folders named by the
+    /// environment.
     pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
         self.home = Some(folder.into());
         self
     }
 
-    /// The folder to work in. Without it, the one of the environment.
+    /// Sets the project folder. The default is the working directory of the environment.
     pub fn project(mut self, folder: impl Into<PathBuf>) -> Self {
         self.project = Some(folder.into());
         self
     }
 
-    /// A whole configuration in place of the one so far; what is called after this lies over it.
+    /// Replaces the whole configuration. Later calls change single values of it.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// The model, as `provider/model`: a built-in one, or one of [`Self::provider`].
+    /// Sets the model, as `provider/model`: a built-in one, or one of [`Self::provider`].
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.config.model = Some(name.into());
         self
     }
 
-    /// A server of models, beside those that are built in.
+    /// Adds a model server beside the built-in ones.
     pub fn provider(mut self, name: impl Into<String>, provider: ProviderConfig) -> Self {
         self.config.providers.insert(name.into(), provider);
         self
     }
 
-    /// What is known of a model, as `provider/model`: its window, prices, cache.
+    /// Sets the properties of a model, named as `provider/model`: window, prices, cache.
     pub fn model_config(mut self, name: impl Into<String>, model: ModelConfig) -> Self {
         self.config.models.insert(name.into(), model);
         self
     }
 
-    /// How much may happen without asking; [`PermissionMode::Ask`] when nothing is said.
+    /// Sets the permission mode. The default is [`PermissionMode::Ask`].
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.config.permissions.mode = mode;
         self
     }
 
-    /// Who is asked. Without one, asking means no.
+    /// Sets the approver. Without one, every request for approval is denied.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// The role of the model, in place of the built-in role of a coding agent.
+    /// Sets the role of the model. The default is the built-in role of a coding agent.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.config.roles.main = role.into();
         self
     }
 
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
-    /// nothing is said.
+    /// Sets the offered tools: names, aliases, groups, profiles, `*`, `none`. The default is the
+    /// default set.
     pub fn offer(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.tools.offer = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What a run may use up.
+    /// Sets the limits of a run.
     pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// A tool beside the built-in ones.
+    /// Adds a tool beside the built-in ones.
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Who is called at the points of a run.
+    /// Adds a callback for the hook points of a run.
     pub fn callback(mut self, callback: Arc<dyn Callback>) -> Self {
         self.callbacks.push(callback);
         self
     }
 
-    /// Who sees every call of a tool before and after it runs.
+    /// Adds a plugin, which inspects every tool call before and after it runs.
     pub fn plugin(mut self, plugin: Arc<dyn Plugin>) -> Self {
         self.plugins.push(plugin);
         self
     }
 
-    /// An extension: several tools, a section of the configuration, a store.
+    /// Adds an extension, which may bring tools, a section of the configuration, or a store.
     pub fn with(mut self, extension: Arc<dyn Extension>) -> Self {
         self.extensions.push(extension);
         self
     }
 
-    /// Another clock and other ids, for tests that compare whole requests.
+    /// Sets the clock and the source of ids, for tests that compare whole requests.
     pub fn clock_and_ids(mut self, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
         (self.clock, self.ids) = (clock, ids);
         self
     }
 
-    /// The agent. The folders are found and the model's name is checked; nothing is opened or sent.
+    /// Builds the agent. Finds the folders and checks the model's name; opens no session and sends
+    /// nothing.
     pub fn build(self) -> Result<Agent, SetupError> {
         let places = match &self.home {
             Some(home) => Places::under(home, self.environment),

@@ -1,7 +1,7 @@
-//! Tells those who come from an older version, once, what has changed for them.
+//! Notices that tell users of an older version, once, about changed defaults.
 //!
-//! Invariant: a home whose conversations this version began never gets a notice; any other gets
-//! each once.
+//! Invariant: a home folder whose conversations began with this version never gets a notice; any
+//! other gets each notice once.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use haft_files::Durability;
 use crate::config::Config;
 use crate::places::Places;
 
-/// The edition of defaults: what is said of each was not so before it.
+/// The version of the defaults. Each notice names the first version it applies to.
 const EDITION: u32 = 5;
 
-/// The largest file that can hold an edition.
+/// Maximum size of the file with the version, in bytes.
 const MAX_BYTES: u64 = 64;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
@@ -32,13 +32,14 @@ const APART: &str = "your own MCP servers start in a private folder now, not in 
     up in the project: the model could have put code there. A server that needs the project as its folder gets it with \
     `cwd = \"project\"` in its entry, and then runs in the sandbox. This is said once.";
 
-/// The notices that are due. From now on they are not.
+/// Returns the notices that are due, and records that they were shown.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
     let seen = haft_files::read_text(&places.defaults_file(), MAX_BYTES)
         .ok()
         .and_then(|text| text.trim().parse::<u32>().ok());
     let seen = seen.unwrap_or_default();
-    // Where that cannot be kept, it would be said again and again.
+    // If that cannot be recorded, the notices would be repeated at every start, so they are not
+    // shown.
     if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
         return Vec::new();
     }
@@ -50,7 +51,8 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
         })
     };
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
-    // Who goes back to the defaults of the first edition has left those of the model with them.
+    // Users who restore the defaults of version 1 have thereby replaced those that depend on the
+    // model.
     let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
     let apart =
         due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
@@ -62,7 +64,7 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
         .collect()
 }
 
-/// Notes that there is nothing to tell: the conversations begin with this version.
+/// Records that there is nothing to announce: the conversations begin with this version.
 pub(crate) fn keep(places: &Places) -> io::Result<()> {
     haft_files::replace(
         &places.defaults_file(),

@@ -1,13 +1,13 @@
-//! From settings to a running agent: configuration layers, wiring, the real clock and ids, the
-//! builder.
+//! Builds a running agent from settings: configuration layers, wiring, the system clock and ids,
+//! the builder.
 //!
-//! Every front end opens sessions through this crate and nowhere else. It is given the environment
-//! of a process and the folders to work in as values ([`HostEnvironment`], [`Places`]); it reads no
-//! environment, home folder or terminal, and names no extension: extensions are registered through
-//! [`Extension`], which they implement themselves.
+//! Every front end opens sessions through this crate and nowhere else. The environment of the
+//! process and the folders are passed as values ([`HostEnvironment`], [`Places`]); this crate must
+//! not read the environment, the home folder or the terminal, and must not depend on extensions.
+//! They implement [`Extension`] and are registered at run time.
 //!
-//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with),
-//! [`config::Config`] (what is configured), [`Extension`] (what is registered beside the core).
+//! Read first: [`Agent`] (opens sessions), [`RunPlan`] (the input of one run), [`config::Config`]
+//! (the settings), [`Extension`] (additions to the core).
 //!
 //! ```
 //! use haft_agent::Agent;
@@ -76,16 +76,15 @@ pub use haft_engine::{
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
-/// The rule a person may write when a call is approved.
+/// The permission rule that a user may add when approving a call.
 pub use haft_permission::PermissionRule;
-/// The trust in a project, which decides what extensions take from its files.
+/// Trust in a project, which decides whether extensions follow its files.
 pub use haft_project::{
     Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::words,
 };
-/// What an editor has to say of its open files and terminals, and who looks at the calls that
-/// change them.
+/// The interfaces to an editor's open files and terminals, and to plugins.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
-/// A folder whose files are read without following links on the way.
+/// A folder whose files are read without following links.
 pub use haft_tools::OpenFolder;
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};

@@ -1,4 +1,4 @@
-//! A context for tools that need nothing of an agent around them.
+//! A [`ToolContext`] for tools that need nothing from an agent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::ports::{
 use crate::{OutputLimits, ToolContext, ToolNames, Workspace};
 
 impl ToolContext {
-    /// A context without an agent: nothing is kept or remembered, child processes get no
+    /// Creates a context without an agent: nothing is stored, child processes get an empty
     /// environment, and a tool that needs more gets an error.
     pub fn bare(
         folder: impl Into<PathBuf>,
@@ -53,7 +53,7 @@ impl ToolContext {
     }
 }
 
-/// Every port, and nothing behind it.
+/// Implements every port without storing anything: reads return empty results, writes fail.
 struct Nothing;
 
 fn none<T>() -> Result<T, PortError> {
@@ -156,7 +156,7 @@ impl ConversationMessages for Nothing {
 
 impl TokenCount for Nothing {
     fn count(&self, text: &str) -> u64 {
-        // A guess that every tokenizer comes near.
+        // A rough estimate for any tokenizer.
         (text.len() as u64).div_ceil(4)
     }
 

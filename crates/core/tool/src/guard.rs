@@ -1,4 +1,4 @@
-//! Who decides again when the arguments of a permitted call were changed.
+//! The permission check of calls whose arguments were changed after they were permitted.
 
 use async_trait::async_trait;
 use haft_types::Envelope;
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::{Tool, ToolContext};
 
-/// Decides on calls whose arguments a plugin has changed after they were permitted.
+/// Checks calls whose arguments a plugin has changed after they were permitted.
 #[async_trait]
 pub trait Guard: Send + Sync {
-    /// Whether the call may run as it is now, in the folders of its context. The envelope is what
-    /// the model reads if not.
+    /// Returns an error with the envelope for the model if the call may not run with its new
+    /// arguments in the folders of its context.
     async fn permit(
         &self,
         tool: &dyn Tool,

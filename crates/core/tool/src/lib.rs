@@ -1,13 +1,14 @@
-//! The tool trait, its specification, the registry, tools that are deferred and found, and the
-//! ports through which tools reach the agent.
+//! The tool trait, its specification, the registry, the search for deferred tools, and the ports
+//! through which tools reach the agent.
 //!
-//! This crate knows no particular tool but those that find and call others, no model and no store;
-//! `haft-tools` holds the built-in tools; `haft-engine` and the extensions implement the ports.
+//! This crate contains no tools except those that find and call other tools, and depends on no
+//! model and no store. `haft-tools` holds the built-in tools; `haft-engine` and the extensions
+//! implement the ports.
 //!
-//! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function),
-//! [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is called),
-//! [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`], [`ToolSearch`] and [`UseTool`]
-//! (tools the model finds by searching).
+//! Read first: [`Tool`] (the trait), [`ToolDefinition`] (makes a tool from a function),
+//! [`ToolContext`] (the input of a call besides its arguments), [`Registry`] (finds tools and runs
+//! calls), [`Plugin`] (inspects calls before and after they run), [`ToolCatalogue`], [`ToolSearch`]
+//! and [`UseTool`] (tools the model finds by searching).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,9 +23,9 @@
 //!     right: i64,
 //! }
 //!
-//! static MANUAL: Manual = Manual::of(Group::Others);
+//! static MANUAL: Manual = Manual::for_group(Group::Others);
 //! let add = ToolDefinition::new("add", "Adds two numbers.", &MANUAL, Access::Read, |_| Intent::Nothing);
-//! let add = add.runs(|_, AddParameters { left, right }| {
+//! let add = add.with_function(|_, AddParameters { left, right }| {
 //!     Box::pin(async move { Ok::<_, ToolOutput>(Envelope::success((left + right).to_string())) })
 //! });
 //! let mut registry = Registry::default();
@@ -83,12 +84,12 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a call may do to the world; permission and parallel running are decided by it.
+/// The effects that a tool may have. Permission checks and parallel execution depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Looks only: may run in parallel with other such calls, and again after a crash.
+    /// Only reads: calls may run in parallel, and again after a crash.
     Read,
-    /// Changes haft's own state of this conversation only, such as the TODO list.
+    /// Changes only haft's own state of the conversation, such as the TODO list.
     State,
     /// Changes files.
     Write,
@@ -96,128 +97,126 @@ pub enum Access {
     Execute,
 }
 
-/// What becomes of a tool when others are deferred.
+/// The reaction of a tool to a new list of deferred tools.
 pub enum DeferralUpdate {
-    /// It stays as it is.
+    /// The tool is unchanged.
     Same,
-    /// This one stands in its place.
+    /// This tool replaces it.
     Replaced(Arc<dyn Tool>),
-    /// There is nothing it could be used for, so it is not offered.
+    /// The tool has no use and is not offered.
     Useless,
 }
 
-/// Something the model can call.
+/// A function that the model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Name, description and parameters as offered to the model.
+    /// Returns the name, description and parameters that are sent to the model.
     fn spec(&self) -> &ToolSpec;
 
-    /// The text its description begins with, in every language; none where somebody else wrote it.
+    /// Returns the text that the description begins with, in every language. `None` if the text is
+    /// not haft's own.
     fn prompt(&self) -> Option<Prompt> {
         None
     }
 
-    /// What there is to say of it beside the specification.
+    /// Returns example, guideline, group and aliases of the tool.
     fn manual(&self) -> &Manual {
         &Manual::NONE
     }
 
-    /// What can be reached through it, such as servers or collections: a section of its own behind
-    /// the tools.
+    /// Returns a document about what can be reached through the tool, such as servers or
+    /// collections. The system prompt contains it after the tools.
     fn reachable(&self) -> Option<&CaseDocument> {
         None
     }
 
-    /// What the user declared it by, for a tool whose description is learnt. While it is the same,
-    /// a conversation hears of the tool what it heard first; without one it hears what is true
-    /// now.
+    /// Returns the user's declaration of a tool whose description is fetched from elsewhere. A
+    /// conversation keeps the first description it saw until the declaration changes. With `None`,
+    /// it always uses the current description.
     fn declared_by(&self) -> Option<&str> {
         None
     }
 
-    /// Its own arguments for a call of something else that it stands for, by the name the model
-    /// used; none where it does not stand for that.
+    /// Translates a call of another tool, `name`, into arguments of this tool. `None` if this tool
+    /// does not stand in for `name`.
     fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
         None
     }
 
-    /// This tool, limited to what these names stand for; none where one of them stands for nothing
-    /// of it. A limit it already has stays.
+    /// Returns this tool limited to the parts that `names` stand for, or `None` if one of them is
+    /// not a part of it. An existing limit stays in force.
     fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn Tool>> {
         None
     }
 
-    /// The tool whose calls this one tells of: where that one is narrowed, this one is too, whether
-    /// it was chosen or not.
+    /// Returns the name of the tool whose limits apply to this one too, for a tool that describes
+    /// calls of another one. The limits apply even if this tool was selected without limits.
     fn narrowed_with(&self) -> Option<&str> {
         None
     }
 
-    /// This tool, now that these are the deferred ones. Only tools that tell of others or call them
-    /// have a use for it.
+    /// Updates the tool for a new list of deferred tools. Only tools that describe or call deferred
+    /// tools need this.
     fn with_deferred(&self, _deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         DeferralUpdate::Same
     }
 
-    /// What the model reads when a call with these arguments is outside of what the tool was
-    /// narrowed to. It is asked before permission, so no mode, no rule and nobody can allow
-    /// such a call.
+    /// Returns an error for a call outside of the tool's limits; see [`Self::narrow_to`]. The check
+    /// precedes permission, so no mode, rule or user can allow such a call.
     fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
         None
     }
 
-    /// What a call may do.
     fn access(&self) -> Access;
 
-    /// What a call with these arguments would do, with every file it would read or write:
-    /// permission looks at nothing else before the call runs. There is no default, so that no
-    /// tool can forget one.
+    /// Returns the effects of a call, including every file it would read or write. The permission
+    /// check uses nothing else, so there is no default implementation.
     fn intent(&self, arguments: &Value) -> Intent;
 
-    /// What a call with these arguments would change in files: whoever is asked sees it instead of
-    /// the arguments. Nobody is asked about a call that would fail.
+    /// Computes the changes a call would make in files, which the approval prompt shows instead of
+    /// the arguments. If the preview fails, the call fails without asking for approval.
     async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Foreseen {
         Ok(None)
     }
 
-    /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an
-    /// envelope, never a panic.
+    /// Runs the call. The arguments are a valid JSON object. A failure is returned as an envelope,
+    /// never as a panic.
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }
 
-/// What a call would change in files, as unified diffs; none where its arguments say it better. An
-/// error is what the call would fail with.
+/// The changes a call would make in files, as unified diffs; `Ok(None)` if its arguments are
+/// clearer. The error is the result with which the call would fail.
 pub type Foreseen = Result<Option<String>, Envelope>;
 
-/// The `change` in the data of a result that left a file as it was, because it held all of that
-/// already.
+/// The `change` in the result data of a call that left a file unchanged because it already had the
+/// requested content.
 pub const UNCHANGED: &str = "unchanged";
 
-/// What a call gives back: the envelope for the model, and what it means for the turn.
+/// The result of a call: the envelope for the model, and the effects on the turn.
 #[derive(Debug, Default)]
 pub struct ToolOutput {
-    /// What the model reads and the store keeps.
+    /// The result that the model reads and the store keeps.
     pub envelope: Envelope,
-    /// Pictures that belong to the result.
+    /// Images that belong to the result.
     pub images: Vec<Image>,
-    /// Files it changed.
+    /// Files the call changed.
     pub changes: Vec<FileChange>,
-    /// Requests to models it made: the model, its tokens, and what they cost where that is known.
+    /// Requests the call made to models: the model, the tokens, and the cost if known.
     pub requests: Vec<(String, Usage, Option<Cost>)>,
-    /// How the turn goes on.
+    /// The way the turn continues.
     pub flow: TurnFlow,
-    /// Whether the tool itself works.
+    /// The condition of the tool; [`ToolHealth::Broken`] counts towards blocking it.
     pub health: ToolHealth,
 }
 
-/// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are
-/// no fault of the tool.
+/// The condition of a tool. A non-zero exit, an edit that does not match, invalid arguments and a
+/// denial do not count against the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolHealth {
-    /// It does, whatever came of the call.
+    /// The tool works, whether or not the call succeeded.
     #[default]
     Sound,
-    /// It crashed, or what it needs is not there.
+    /// The tool crashed, or something it depends on is missing.
     Broken,
 }
 
@@ -230,40 +229,36 @@ impl From<Envelope> for ToolOutput {
     }
 }
 
-/// A file a tool changed.
+/// A file that a tool changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its absolute path.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What happened to it.
     pub kind: ChangeKind,
 }
 
-/// How the turn goes on after a call.
+/// The way the turn continues after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TurnFlow {
     /// The model gets the result.
     #[default]
     Continue,
-    /// The user is asked; the answer becomes the result.
+    /// The user is asked a question; the answer becomes the result.
     Ask {
-        /// The question.
         question: String,
         /// Answers to choose from.
         options: Vec<String>,
     },
-    /// A plan is put before the user; their word becomes the result.
+    /// A plan is shown to the user; the user's response becomes the result.
     Plan {
-        /// The plan.
         response: String,
         /// Answers to choose from.
         options: Vec<String>,
     },
     /// The task is done.
     Complete {
-        /// The report.
         result: String,
-        /// A command that shows it.
+        /// A command that demonstrates the result.
         command: Option<String>,
     },
 }

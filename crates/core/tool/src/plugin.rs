@@ -1,21 +1,21 @@
-//! What looks over the shoulder of every call.
+//! Plugins, which inspect every call before and after it runs.
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{ToolContext, ToolOutput};
 
-/// Looks at calls before and after they run. Every method may be left as it is.
+/// Inspects calls before and after they run. Every method has a default that does nothing.
 ///
-/// Plugins run in the order they were added. One that fails or panics makes the call an error
-/// result; it never ends the turn.
+/// Plugins run in the order they were added. A plugin that fails or panics turns the call into an
+/// error result; it never ends the turn.
 #[async_trait]
 pub trait Plugin: Send + Sync {
-    /// The name it is switched on and off by.
+    /// Returns the name under which the plugin is enabled and disabled.
     fn name(&self) -> &str;
 
-    /// Looks at a call before it runs; it may change the arguments. An error keeps the call from
-    /// running, and the model reads it.
+    /// Inspects a call before it runs, and may change its arguments. An error prevents the call,
+    /// and the model reads the error.
     async fn before(
         &self,
         _tool: &str,
@@ -25,7 +25,7 @@ pub trait Plugin: Send + Sync {
         Ok(())
     }
 
-    /// Looks at a result that is not an error; it may change it.
+    /// Inspects a result that is not an error, and may change it.
     async fn after(
         &self,
         _tool: &str,
@@ -35,7 +35,7 @@ pub trait Plugin: Send + Sync {
         Ok(())
     }
 
-    /// Looks at a result that is an error; it may change it.
+    /// Inspects an error result, and may change it.
     async fn on_error(
         &self,
         _tool: &str,

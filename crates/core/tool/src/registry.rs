@@ -1,7 +1,7 @@
-//! Where tools are found by name, and the one way a call is run: breaker, plugins, guard, the tool,
+//! The registry of tools, and the single path that every call takes: breaker, plugins, guard, tool,
 //! plugins, statistics.
 //!
-//! Invariant: whatever a tool or a plugin does, [`Registry::call`] gives back an output.
+//! Invariant: whatever a tool or a plugin does, [`Registry::call`] returns an output.
 
 mod breaker;
 
@@ -20,8 +20,8 @@ use crate::{
 };
 use breaker::Breaker;
 
-/// The tools of one agent, in the order they are offered. Some are deferred: the model does not see
-/// them until it searches, but may call them. Clones share statistics.
+/// The tools of one agent, in the order they are offered. The model does not see deferred tools
+/// until it searches, but may call them. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: Vec<RegisteredTool>,
@@ -32,38 +32,38 @@ pub struct Registry {
     record: Arc<Mutex<HashMap<String, ToolRecord>>>,
 }
 
-/// A tool, and where it is offered.
+/// A tool, and the condition under which it is offered.
 #[derive(Clone)]
 struct RegisteredTool {
     tool: Arc<dyn Tool>,
     offer: Offer,
-    /// Whether it can be used in this run.
+    /// False if the tool cannot be used in this run.
     usable: bool,
-    /// Whether there is something it could be used for, as far as deferred tools matter for that.
+    /// False if the tool exists for deferred tools only and there are none.
     useful: bool,
 }
 
-/// Where a tool is offered.
+/// The condition under which a tool is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// Everywhere.
+    /// Offered with every protocol.
     Always,
-    /// Where calls have a form of their own; deferred elsewhere.
+    /// Offered if calls are a native part of the API; deferred otherwise.
     Native,
-    /// Where calls are text; deferred elsewhere.
+    /// Offered if calls are part of the model's text; deferred otherwise.
     Text,
-    /// Nowhere: it is deferred.
+    /// Deferred.
     Deferred,
-    /// Nowhere, and it is in no list; a call of it is answered.
+    /// Neither offered nor listed as deferred; can be called nevertheless.
     Unmentioned,
 }
 
-/// Whether a plugin is asked.
+/// The state of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// It is.
+    /// The plugin inspects calls.
     On,
-    /// It is not.
+    /// The plugin is skipped.
     Off,
 }
 
@@ -73,29 +73,28 @@ struct ToolRecord {
     breaker: Breaker,
 }
 
-/// How a tool was used.
+/// Statistics on the calls of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolStatistics {
-    /// Calls that ran.
+    /// The number of calls that ran.
     pub calls: u64,
-    /// Those of them that ended in an error result, whoever's fault it was.
+    /// The calls that ended in an error result, for any reason.
     pub errors: u64,
-    /// Those of them in which the tool itself broke.
+    /// The calls in which the tool itself broke.
     pub broken: u64,
-    /// How long they took together.
+    /// The total duration of the calls.
     pub time: Duration,
 }
 
-/// A tool that was found, and how its arguments are to be read.
+/// A tool that was found by name.
 pub struct Resolved<'a> {
-    /// The tool.
     pub tool: &'a Arc<dyn Tool>,
-    /// The alias it was called by.
+    /// The alias, if the tool was found by one. Its arguments then need translation.
     pub alias: Option<&'static Alias>,
 }
 
 impl Registry {
-    /// Adds a tool; one of the same name is replaced in its place.
+    /// Adds a tool. A tool with an existing name replaces the old one at its position.
     pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
         match self
@@ -113,7 +112,8 @@ impl Registry {
         }
     }
 
-    /// Notes that a tool cannot be used in this run: it is offered only where it is chosen by name.
+    /// Marks a tool that cannot be used in this run. It is then offered only if it is selected by
+    /// name.
     pub fn set_unusable(&mut self, name: &str) {
         for known in self
             .tools
@@ -124,26 +124,27 @@ impl Registry {
         }
     }
 
-    /// Sets how calls are written, which decides between tools that serve the same purpose.
+    /// Sets how calls are written. Of tools with one purpose, the protocol decides which is
+    /// offered.
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
         self.tell_of_deferred();
     }
 
-    /// Takes a tool away and says whether it was there.
+    /// Removes a tool. Returns false if it does not exist.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.tools.len();
         self.tools.retain(|known| known.tool.spec().name != name);
         self.tools.len() != before
     }
 
-    /// Adds a text about how some tools are best used.
+    /// Adds a text about the best use of some tools.
     pub fn add_case(&mut self, case: CaseDocument) {
         self.cases.push(case);
     }
 
-    /// Adds a text about how some tools are best used; one of the same name is replaced in its
-    /// place.
+    /// Adds a text about the best use of some tools. A text with an existing name replaces the old
+    /// one at its position.
     pub fn set_case(&mut self, case: CaseDocument) {
         match self.cases.iter_mut().find(|known| known.name == case.name) {
             Some(known) => *known = case,
@@ -151,8 +152,8 @@ impl Registry {
         }
     }
 
-    /// The texts about tools that are offered, in order, and what can be reached through such
-    /// tools.
+    /// Returns the texts about offered tools, in order, followed by the documents about what can be
+    /// reached through offered tools.
     pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
         let cases = self
             .cases
@@ -161,7 +162,7 @@ impl Registry {
         cases.chain(self.offered().filter_map(|tool| tool.reachable()))
     }
 
-    /// Adds a plugin, switched on; one of the same name is replaced in its place.
+    /// Adds an enabled plugin. A plugin with an existing name replaces the old one at its position.
     pub fn add_plugin(&mut self, plugin: Arc<dyn Plugin>) {
         match self
             .plugins
@@ -173,12 +174,13 @@ impl Registry {
         }
     }
 
-    /// Sets who decides on calls that plugins have changed. Without one they run as they are.
+    /// Sets the permission check for calls that plugins have changed. Without a guard they run
+    /// unchecked.
     pub fn set_guard(&mut self, guard: Arc<dyn Guard>) {
         self.guard = Some(guard);
     }
 
-    /// Switches a plugin and says whether it is there.
+    /// Enables or disables a plugin. Returns false if it does not exist.
     pub fn switch_plugin(&mut self, name: &str, to: Switch) -> bool {
         let found = self
             .plugins
@@ -187,18 +189,17 @@ impl Registry {
         found.map(|(_, switch)| *switch = to).is_some()
     }
 
-    /// The tool of this name, offered or deferred.
+    /// Returns the tool with this name, offered or deferred.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.iter().find(|tool| tool.spec().name == name)
     }
 
-    /// Whether the tool of this name is offered.
+    /// True if the tool is offered.
     pub fn offers(&self, name: &str) -> bool {
         self.offered().any(|tool| tool.spec().name == name)
     }
 
-    /// The tools that the model has been told of: those that are offered, and those that are
-    /// deferred.
+    /// Returns the names the model has been told of: offered and deferred tools.
     pub fn told(&self) -> ToolNames {
         self.offered()
             .chain(self.deferred())
@@ -206,7 +207,7 @@ impl Registry {
             .collect()
     }
 
-    /// The tool of this name, or the one that answers to it or stands for it.
+    /// Finds a tool by name or alias, or the tool that stands in for the name.
     pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
         let stands = || {
             self.iter()
@@ -216,7 +217,7 @@ impl Registry {
             .or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
     }
 
-    /// The tool of this name, or the one that answers to it: the whole of it is meant.
+    /// Finds a tool by name or alias. The name stands for the whole tool, not for a part of it.
     pub(crate) fn called(&self, name: &str) -> Option<Resolved<'_>> {
         if let Some(tool) = self.get(name) {
             return Some(Resolved { tool, alias: None });
@@ -234,12 +235,12 @@ impl Registry {
         })
     }
 
-    /// All tools, in order: those that are offered and those that are deferred.
+    /// Iterates over all tools, in order, deferred ones included.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter().map(|known| &known.tool)
     }
 
-    /// The tools that are offered, in order.
+    /// Iterates over the offered tools, in order.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
@@ -247,7 +248,7 @@ impl Registry {
             .map(|known| &known.tool)
     }
 
-    /// The tools that may be called although they are not offered, in order.
+    /// Iterates over the tools that may be called although they are not offered, in order.
     pub fn deferred(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
@@ -255,7 +256,7 @@ impl Registry {
             .map(|known| &known.tool)
     }
 
-    /// The specifications of the tools that are offered, in order.
+    /// Returns the specifications of the offered tools, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.offered().map(|tool| tool.spec().clone()).collect()
     }
@@ -274,7 +275,8 @@ impl Registry {
         known.useful && known.offer != Offer::Unmentioned && !self.is_offered(known)
     }
 
-    /// Tells the tools that find and call deferred ones which these are.
+    /// Updates the tools that find and call deferred tools after the list of deferred tools has
+    /// changed.
     fn tell_of_deferred(&mut self) {
         let deferred: Vec<_> = self.deferred().cloned().collect();
         for known in &mut self.tools {
@@ -287,19 +289,19 @@ impl Registry {
         }
     }
 
-    /// Keeps only the tools wanted, in the registry's own order.
+    /// Keeps only the tools for which `keep` returns true.
     pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
         self.tools.retain(|known| keep(known.tool.as_ref()));
     }
 
-    /// Whether this tool can be used in this run.
     pub(crate) fn is_usable(&self, name: &str) -> bool {
         self.tools
             .iter()
             .all(|known| known.usable || known.tool.spec().name != name)
     }
 
-    /// Puts another tool in the place of each and says where it is offered, or removes it.
+    /// Replaces each tool and its offer by the result of `other`, or removes the tool if that is
+    /// `None`.
     pub(crate) fn rework_offered(
         &mut self,
         other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,
@@ -315,7 +317,7 @@ impl Registry {
         self.tell_of_deferred();
     }
 
-    /// How a tool was used so far.
+    /// Returns the statistics of a tool.
     pub fn statistics(&self, name: &str) -> ToolStatistics {
         self.record(name, |record| record.statistics)
     }
@@ -338,7 +340,7 @@ impl Registry {
                 return refused(name, plugin.name(), "did not run", &why);
             }
         }
-        // What was permitted is not what would run.
+        // The arguments differ from the permitted ones.
         if arguments != permitted
             && let Some(guard) = &self.guard
             && let Err(envelope) = guard.permit(tool, context, &arguments).await
@@ -367,7 +369,7 @@ impl Registry {
                 ToolStatus::Error => guarded(plugin.on_error(name, context, &mut output)).await,
             };
             if let Err(why) = looked {
-                // What the call did stays done, and what it changed stays reported.
+                // The effects of the call are not undone, and the changes of files stay reported.
                 let refusal = refused(
                     name,
                     plugin.name(),
@@ -394,7 +396,7 @@ impl Registry {
     }
 }
 
-/// A plugin's answer; a panic is one too.
+/// Turns a panic of a plugin into an error.
 async fn guarded(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     AssertUnwindSafe(asked)
         .catch_unwind()

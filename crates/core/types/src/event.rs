@@ -1,5 +1,5 @@
-//! What happens during a run, as one JSON object a line. The names are a contract with programs
-//! that read them.
+//! The events of a run, written as one JSON object per line. Their names are a contract with the
+//! programs that read them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -369,10 +369,10 @@ pub struct TurnResult {
 }
 
 impl TurnResult {
-    /// The code of a run whose store failed.
+    /// The `code` of a run whose store failed.
     pub const STORE_FAILED: &str = "store";
 
-    /// Whether the store failed: another try may do better.
+    /// True if the store failed: the run may succeed when it is repeated.
     pub fn is_of_store(&self) -> bool {
         self.code == Self::STORE_FAILED
     }

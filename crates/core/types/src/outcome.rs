@@ -1,22 +1,22 @@
-//! How replies and turns end.
+//! The ways in which replies and turns end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// Why the model stopped writing.
+/// The reason why the model stopped writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The model finished its turn.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// The output limit was reached.
+    /// The reply reached the output limit.
     Length,
     /// The provider declined to answer.
     Refusal,
-    /// Anything else, as the provider names it.
+    /// Any other reason, in the provider's words.
     Other(String),
 }
 
@@ -38,7 +38,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Its name in events.
+    /// Returns the name used in events.
     pub fn name(self) -> &'static str {
         self.into()
     }

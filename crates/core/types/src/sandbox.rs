@@ -1,4 +1,4 @@
-//! What is known of the sandbox commands run in.
+//! The status of the sandbox that commands run in.
 
 use std::fmt;
 

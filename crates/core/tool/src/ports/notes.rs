@@ -11,21 +11,20 @@ use super::PortError;
 /// A note on a folder or file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Its id within the project, such as `n7`; never used again for another.
+    /// The id within the project, such as `n7`; never reused.
     pub id: String,
-    /// What it is about, relative to the project; `.` is the project itself.
+    /// The folder or file, relative to the project; `.` is the project itself.
     pub path: String,
-    /// The note.
     pub note: String,
-    /// When it was written or last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl Note {
-    /// How many notes of one folder or file are shown by themselves; more can be asked for.
+    /// Maximum notes of one folder or file that are shown unasked.
     pub const SHOWN: usize = 5;
 
-    /// Whether the note is on this path, on a folder above it or on something below it.
+    /// True if the note is about this path, a folder above it or something below it.
     pub fn concerns(&self, path: &str) -> bool {
         let own = Path::new(&self.path);
         let path = Path::new(path);
@@ -37,17 +36,15 @@ impl Note {
 /// The notes of a project.
 #[async_trait]
 pub trait ProjectNotes: Send + Sync {
-    /// Every note, oldest first; a changed one counts as new.
+    /// Returns every note, oldest first by the time of the last change.
     async fn list(&self) -> Result<Vec<Note>, PortError>;
 
-    /// Adds a note; one that says the same about the same path is that note again. When it returns,
-    /// it is stored.
+    /// Adds a note and returns once it is stored. A duplicate of an existing note replaces it.
     async fn add(&self, path: &str, note: &str) -> Result<Note, PortError>;
 
-    /// Replaces the text of a note.
     async fn update(&self, id: &str, note: &str) -> Result<Note, PortError>;
 
-    /// Takes a note away and gives it back.
+    /// Deletes a note and returns it.
     async fn delete(&self, id: &str) -> Result<Note, PortError>;
 }
 

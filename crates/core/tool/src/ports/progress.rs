@@ -1,8 +1,7 @@
-//! What a call shows while it runs.
+//! Progress messages of a running call.
 
-/// Shows people what a call is doing; the model never reads it.
+/// Shows the progress of a call to people; the model never sees it.
 pub trait CallProgress: Send + Sync {
-    /// Shows a short text. A caller says little and not often; what nobody can take in time is
-    /// dropped.
+    /// Shows a short text. Call it rarely; messages that cannot be displayed in time are dropped.
     fn show(&self, text: String);
 }

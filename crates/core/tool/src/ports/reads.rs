@@ -1,31 +1,31 @@
-//! What files looked like when they were last read.
+//! The state of files when they were last read.
 
 use std::path::Path;
 
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
-/// What a file looked like when it was last read or written by haft.
+/// The state of a file when haft last read or wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its modification time in nanoseconds.
+    /// Modification time in nanoseconds.
     pub mtime_ns: i64,
-    /// The hash of its content: this decides whether it changed.
+    /// The hash of the content, which decides whether the file has changed.
     pub hash: ContentHash,
 }
 
-/// Remembers what files looked like, so that an edit never overwrites what it has not seen.
+/// Remembers the state of files, so that an edit never overwrites content that was not read.
 pub trait ReadLedger: Send + Sync {
-    /// The file as it was last read or written in this conversation.
+    /// Returns the state of the file when it was last read or written in this conversation.
     fn last_seen(&self, path: &Path) -> Option<FileState>;
 
-    /// Notes how the file looks now.
+    /// Records the current state of the file.
     fn saw(&self, path: &Path, state: FileState);
 
-    /// Notes that the model has seen the name of a file, and says whether it was the first time in
-    /// this conversation. Whoever tells puts the path into the result's `context.named`, from
-    /// which this is rebuilt.
+    /// Records that the model has seen the file's name. Returns true the first time in this
+    /// conversation. A caller that shows the name adds the path to `context.named` of the result,
+    /// from which this record is rebuilt.
     fn name_once(&self, path: &Path) -> bool;
 }

@@ -29,9 +29,9 @@ pub struct TodoItem {
 /// The TODO list of a conversation.
 #[async_trait]
 pub trait TodoList: Send + Sync {
-    /// All items, in order.
+    /// Returns all items, in order.
     async fn read(&self) -> Result<Vec<TodoItem>, String>;
 
-    /// Replaces the list. When it returns, the list is stored.
+    /// Replaces the list and returns once it is stored.
     async fn write(&self, items: Vec<TodoItem>) -> Result<(), String>;
 }

@@ -1,10 +1,10 @@
-//! How many tokens a text has.
+//! Token counts for tools.
 
 /// Counts tokens for the model of a conversation.
 pub trait TokenCount: Send + Sync {
-    /// The tokens of a text, as an estimate.
+    /// Estimates the tokens of a text.
     fn count(&self, text: &str) -> u64;
 
-    /// The tokens that fit into the model's context window.
+    /// Returns the size of the model's context window in tokens.
     fn window(&self) -> u64;
 }
