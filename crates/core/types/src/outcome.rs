@@ -20,20 +20,20 @@ pub enum StopReason {
     Other(String),
 }
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// The task is done.
     Completed,
-    /// A person is needed: a question, or an action was denied.
+    /// The user is needed: a question was asked, or an action was denied.
     Waiting,
-    /// Cancelled.
+    /// The turn was canceled.
     Aborted,
     /// A limit was reached: turns, tokens, money or time.
     Exhausted,
-    /// It could not go on.
+    /// An error ended the turn.
     Failed,
 }
 

@@ -55,9 +55,9 @@ pub struct Cost {
     pub cache_write: f64,
     /// Output.
     pub output: f64,
-    /// All of it.
+    /// The sum of all classes.
     pub total: f64,
-    /// Whether requests without a price are missing in these sums.
+    /// True if the sums lack requests without a known price.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }

@@ -14,25 +14,25 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// How a tool call ended.
+/// The status of a tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did what was asked.
+    /// The call succeeded.
     #[default]
     Success,
-    /// It did part of it; the text says which.
+    /// A part of the call succeeded; the text says which.
     Partial,
-    /// It did not; the error says why.
+    /// The call failed; the error says why.
     Error,
 }
 
-/// Why a tool call failed.
+/// The error of a failed tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     /// A stable name for programs, such as `not_found`.
     pub code: String,
-    /// What was wrong, where, and what to do.
+    /// The problem, its place, and the remedy.
     pub message: String,
 }
 
