@@ -6,7 +6,6 @@ mod cost;
 #[cfg(feature = "imports")]
 mod import;
 mod list;
-#[cfg(feature = "imports")]
 mod purge;
 mod revise;
 mod search;

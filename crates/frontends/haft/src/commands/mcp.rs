@@ -1,4 +1,4 @@
-//! `haft mcp`: the MCP servers there are, and what they offer.
+//! `haft mcp`: manages MCP servers, and shows what they offer.
 
 mod add;
 mod list;
@@ -145,7 +145,7 @@ pub(crate) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
     }
 }
 
-/// The servers of this project and the user, and the names of those that are switched off.
+/// Loads the servers of this project and the user, and the names of the disabled ones.
 fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(DeclaredServers, Vec<String>)> {
     let (places, loaded) = super::configuration(common)?;
     Ok(DeclaredServers::open(
@@ -155,7 +155,7 @@ fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(DeclaredServe
     )?)
 }
 
-/// The server of this name, or an error that names the others.
+/// Returns the server of this name; otherwise the error lists the known names.
 fn named<'a>(
     mcp: &'a DeclaredServers,
     name: &str,

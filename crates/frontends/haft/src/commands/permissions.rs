@@ -1,4 +1,4 @@
-//! `haft permissions`: what may happen without asking.
+//! `haft permissions`: the rules that decide what may run without approval.
 
 mod add;
 mod explain;
@@ -134,8 +134,8 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
     Ok(())
 }
 
-/// The permissions with the rules of the project where it is trusted, and without those for git
-/// where it is not.
+/// Restricts permissions to those for a project: a trusted project adds its own rules, and in an
+/// untrusted one the rules that allow git are dropped.
 pub(crate) fn tightened(
     mut permissions: Permissions,
     places: &Places,

@@ -1,4 +1,4 @@
-//! `haft rag`: collections of documents a model can ask.
+//! `haft rag`: collections of documents that a model can query.
 
 mod change;
 mod list;
@@ -106,13 +106,13 @@ pub(crate) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// The collection of a name, or which there are.
+/// Returns the collection of this name; otherwise the error lists the known names.
 fn named<'a>(rag: &'a ConfiguredCollections, name: &str) -> anyhow::Result<&'a Collection> {
     rag.collections
         .iter()
         .find(|one| one.name == name)
         .ok_or_else(|| {
-            // What is wrong with it is of more use than that it is not there.
+            // A problem with the collection is more useful than an error that it does not exist.
             if let Some(problem) = rag
                 .problems
                 .iter()

@@ -1,4 +1,4 @@
-//! `haft tools`: what the model can call and run, how it is described to it, and how it was used.
+//! `haft tools`: the tools and programs that the model can call, their descriptions, and their use.
 
 mod every;
 mod list;
@@ -121,7 +121,7 @@ pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// Every tool there is.
+/// Returns the tools that every session has.
 pub(crate) fn registry() -> Registry {
     let supervisor = Arc::new(wiring::environment().supervisor());
     let readers = wiring::readers(&supervisor);

@@ -130,7 +130,7 @@ fn cost(state: &JobState) -> Option<f64> {
     }
 }
 
-/// How long it has been running, or ran.
+/// Returns how many seconds the job has run.
 fn seconds(job: &BackgroundJob, state: &JobState) -> i64 {
     let until: Timestamp = match state {
         JobState::Running => WallClock.now(),

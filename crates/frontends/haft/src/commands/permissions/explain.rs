@@ -33,7 +33,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
             ))?;
             confinement(&found)
         }
-        // There the sandbox makes no difference.
+        // In these modes the sandbox makes no difference.
         PermissionMode::Plan | PermissionMode::Yolo => Confinement::None,
     };
     let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
@@ -94,7 +94,8 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     output::print(&as_text(&verdict))
 }
 
-/// The tool and its arguments: of a call through `use_tool` those that are judged when it runs.
+/// Returns the tool that a call runs, and its arguments. A call through `use_tool` is resolved to
+/// the tool that it names.
 fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
     let Some(arguments) = arguments else {
         return (name.to_owned(), None);
@@ -109,7 +110,7 @@ fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
     (meant.name, Some(meant.arguments))
 }
 
-/// What is wrong with the arguments of a call, by the schema of its tool.
+/// Returns the first violation of a tool's schema in the arguments of a call.
 fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
     let validator = jsonschema::validator_for(schema).ok()?;
     let error = validator.iter_errors(arguments).next()?;
@@ -121,7 +122,7 @@ fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
     })
 }
 
-/// A call that would not run whatever is permitted.
+/// Prints the result for a call that would fail even if it were permitted.
 fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
     if as_json {
         return output::print_json(
@@ -131,7 +132,6 @@ fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
     output::print(&haft_text::reveal(&format!("invalid: {reason}\n")))
 }
 
-/// The verdict for people.
 fn as_text(verdict: &Verdict) -> String {
     let mut text = text!(
         "permissions-verdict",

@@ -34,7 +34,7 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
             names = output::listed(&names)
         ))?;
         let end = async {
-            // Where signals cannot be waited for, the system's own way to end a program is left.
+            // If signals cannot be awaited, the process runs until the system ends it.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -53,7 +53,8 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Only folders are served: a server can be asked itself.
+/// Returns the collections to serve. Only collections made of folders are served, because a server
+/// can be queried directly.
 fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<Collection>> {
     let is_local = |collection: &Collection| match collection.kind {
         CollectionKind::Local(_) => true,
@@ -76,7 +77,7 @@ fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<C
     Ok(chosen)
 }
 
-/// The token, and what of it the user must be shown.
+/// Returns the token, and its text if it was generated and must be shown to the user.
 fn token(variable: Option<&str>) -> anyhow::Result<(Token, Option<String>)> {
     let Some(variable) = variable else {
         let word = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());

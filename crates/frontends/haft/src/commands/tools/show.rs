@@ -12,7 +12,7 @@ use crate::commands::catalogue::{self, CatalogueContext};
 use crate::exit::usage_error;
 use crate::output;
 
-/// An external tool. Here somebody waits for its answer, so it is asked for it.
+/// Shows an external tool. The tool is run for its help, because the user waits for it.
 async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let place = CatalogueContext::find(&args.common)?;
     let found = external::load(
