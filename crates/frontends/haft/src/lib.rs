@@ -1,11 +1,12 @@
-//! The `haft` binary: arguments, environment, headless output, and the extensions of its build.
+//! The `haft` binary: its command line, its environment, its headless output, and the extensions of
+//! its build.
 //!
-//! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a
-//! result to an exit code and nothing else; `cli` is the literal command line, `commands` does what
-//! it says, `wiring` registers the extensions. It is a library only so that the workspace can build
-//! the binary with every feature.
+//! The only crate that reads the environment, the home folder and the terminal. It contains no
+//! agent logic: sessions are opened through [`haft_agent`]. [`run`] only maps a result to an exit
+//! code; `cli` defines the command line, `commands` implements it, `wiring` registers the
+//! extensions. It is a library only so that the workspace can build the binary with every feature.
 
-/// A message of `messages/LANGUAGE`, by its key: `text!("jobs-unknown", text = id)`.
+/// Returns the message of `messages/LANGUAGE` with this key: `text!("jobs-unknown", text = id)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }
@@ -23,18 +24,18 @@ use std::process::ExitCode;
 
 use crate::exit::ProcessExit;
 
-/// Runs this process as the command line says, and gives its exit code.
+/// Runs the command line of this process and returns its exit code.
 pub fn run() -> ExitCode {
-    // First of all: the same executable is the supervisor of the commands it runs.
+    // This comes first, because the executable is also the supervisor of the commands it runs.
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }
-    // It is the program that tries to leave the sandbox, when that is to be tested.
+    // The executable is also the program that tries to escape when the sandbox is tested.
     #[cfg(target_os = "linux")]
     if let Some(code) = haft_probe::probe_entry(std::env::args_os()) {
         return code;
     }
-    // And it is the process that reads PDF files, which may crash.
+    // The executable is also the process that reads PDF files, which may crash.
     #[cfg(feature = "documents")]
     if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
         return code;
@@ -47,7 +48,7 @@ pub fn run() -> ExitCode {
             .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
             .into();
     }
-    // A shell that completes a command line asks in its own way.
+    // A shell asks for completions with an environment variable instead of a command.
     if let Some(code) = commands::completions::answer(std::env::args_os()) {
         return code;
     }

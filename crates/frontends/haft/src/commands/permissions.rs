@@ -135,7 +135,7 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
 }
 
 /// Restricts permissions to those for a project: a trusted project adds its own rules, and in an
-/// untrusted one the rules that allow git are dropped.
+/// untrusted one the built-in rules for git are disabled.
 pub(crate) fn tightened(
     mut permissions: Permissions,
     places: &Places,
@@ -195,7 +195,7 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&shown)
 }
 
-/// Who made a rule, as the table has it.
+/// Returns the name of a rule's origin in the table.
 fn source(origin: RuleOrigin) -> &'static str {
     match origin {
         RuleOrigin::User => "user",

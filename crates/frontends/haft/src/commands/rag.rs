@@ -28,7 +28,7 @@ pub(crate) enum RagCommand {
     Add(RagAddArgs),
     /// Remove a collection and its index, but not the folders.
     Remove {
-        /// Its name.
+        /// The collection's name.
         name: String,
         #[command(flatten)]
         common: Common,
@@ -41,7 +41,7 @@ pub(crate) enum RagCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RagAddArgs {
-    /// Its name: ASCII letters, digits, `-` and `_`.
+    /// The collection's name: ASCII letters, digits, `-` and `_`.
     pub(crate) name: String,
     /// The folders.
     #[arg(
@@ -59,7 +59,7 @@ pub(crate) struct RagAddArgs {
     /// The environment variable that holds the server's key.
     #[arg(long, value_name = "NAME", requires = "url")]
     pub(crate) api_key_env: Option<String>,
-    /// What it is about, in a sentence, for the model.
+    /// A sentence that tells the model what the collection is about.
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     #[command(flatten)]

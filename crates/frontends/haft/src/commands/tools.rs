@@ -44,7 +44,8 @@ pub(crate) enum ToolsCommand {
     /// Add a program of your own, which the model runs as a command; for all your projects with
     /// `--user`.
     Add {
-        /// Its file name, without an extension or with that of its language, such as `lint.py`.
+        /// The program's file name, without an extension or with that of its language, such as
+        /// `lint.py`.
         name: String,
         /// The program to copy; standard input when absent.
         #[arg(value_name = "FILE")]
@@ -57,7 +58,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Remove a program from a folder of haft's.
     Remove {
-        /// Its file name.
+        /// The program's file name.
         name: String,
         #[command(flatten)]
         common: Common,
@@ -138,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// What every request of a project without agents, servers and collections carries.
+    /// The tools of every request in a project without agents, servers and collections.
     #[test]
     fn the_default_set_is_small() {
         for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {

@@ -29,7 +29,7 @@ const LISTED: usize = 20;
 
 /// The outcome of the setup.
 pub(super) enum SetupOutcome {
-    /// A model is configured, and has answered.
+    /// A model is configured and has answered.
     Model,
     /// The user wants to see the demo.
     Demo,

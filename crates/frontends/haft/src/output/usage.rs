@@ -17,7 +17,7 @@ use haft_messages::{Language, MessageFile, Phrases, optional_message};
 use crate::cli::Cli;
 use crate::cli::reference;
 
-/// The line width when output is not a terminal.
+/// The line width if output is not a terminal.
 const USUAL_COLUMNS: usize = 100;
 
 /// Help texts by command. `help-mcp-add` is the message of `haft mcp add`; its attributes are its

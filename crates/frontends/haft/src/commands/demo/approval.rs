@@ -1,4 +1,4 @@
-//! The one approval of the demo.
+//! The approval of the demo's only edit.
 
 use std::io::{BufRead, IsTerminal as _, Write as _};
 

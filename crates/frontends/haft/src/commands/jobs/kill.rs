@@ -1,4 +1,4 @@
-//! `haft jobs kill`.
+//! `haft jobs kill`: stops background runs.
 
 use std::time::{Duration, Instant};
 

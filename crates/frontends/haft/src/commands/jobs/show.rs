@@ -1,4 +1,4 @@
-//! `haft jobs list` and `haft jobs show`.
+//! `haft jobs list` and `haft jobs show`: print background runs.
 
 use haft_agent::WallClock;
 use haft_types::{Clock, Timestamp};

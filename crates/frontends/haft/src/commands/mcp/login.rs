@@ -1,4 +1,4 @@
-//! `haft mcp login`.
+//! `haft mcp login`: logs in to a server in the browser.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::commands::mcp::McpNameArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
-/// How long a person may take on the page.
+/// Time that the user has to log in on the page.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<ProcessExit> {

@@ -1,4 +1,4 @@
-//! `haft permissions explain`.
+//! `haft permissions explain`: shows whether a call would be allowed, and why.
 
 use haft_agent::{confinement, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};

@@ -1,4 +1,4 @@
-//! `haft queue list`, `show`, `watch` and `stats`.
+//! `haft queue list`, `show`, `watch` and `stats`: print tasks and the state of the queue.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::cli::options::{JsonArgs, OutputFormat};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer, TextTable};
 
-/// How often a watched queue is looked at.
+/// The interval between polls of a watched queue.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
@@ -189,7 +189,7 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     format!("{states}\n{labels}\n{all}")
 }
 
-/// One task is followed to its end, the queue until somebody interrupts.
+/// Follows one task to its end, or shows the queue until it is interrupted.
 pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<ProcessExit> {
     let queue = queue(&args.common)?;
     let Some(id) = args.id else {
@@ -207,7 +207,7 @@ pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<ProcessExit> {
     let mut printer = Printer::new(OutputFormat::Text, false).all_on_stdout();
     let mut seen = 0;
     loop {
-        // Looked at before its log: what is logged until it ends is shown.
+        // Read before its log, so that everything logged before its end is shown.
         let task = queue.get(id)?.ok_or_else(|| unknown(id))?;
         for (number, line) in queue.log(id, seen)? {
             seen = number;

@@ -1,4 +1,4 @@
-//! `haft rag serve`.
+//! `haft rag serve`: serves collections as models of a local chat server.
 
 use std::sync::Arc;
 

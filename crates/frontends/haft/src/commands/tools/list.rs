@@ -1,4 +1,4 @@
-//! `haft tools list`.
+//! `haft tools list`: prints the tools, their sources, and their tokens.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `haft tools show`.
+//! `haft tools show`: prints a tool as the model sees it.
 
 use std::fmt::Write as _;
 
