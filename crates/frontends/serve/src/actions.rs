@@ -66,7 +66,7 @@ pub struct TimelineRequest {
     pub broken: Option<PrefixBreak>,
 }
 
-/// A request that could not use the cached prefix of the request before it.
+/// A break of the cached prefix: the tokens after it are sent again at full price.
 #[derive(Clone)]
 pub struct PrefixBreak {
     /// The cause, in the user's language.
@@ -105,7 +105,7 @@ pub struct RequestDetails {
 pub struct SegmentDetails {
     /// The name of the context layer, in the user's language.
     pub layer: String,
-    /// The name of the layer's owner, in the user's language.
+    /// The owner of the segment, in the user's language.
     pub owner: String,
     /// The number of tokens.
     pub tokens: u32,

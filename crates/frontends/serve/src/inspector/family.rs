@@ -89,8 +89,8 @@ impl Inspector {
     }
 }
 
-/// Renders the tree of conversations that `of` started. Conversations are removed from `children`,
-/// so that the recursion ends even if there is a cycle.
+/// Renders the tree of conversations that `parent` started. Conversations are removed from
+/// `children`, so that the recursion ends even if there is a cycle.
 fn branches(
     children: &mut HashMap<ConversationId, Vec<ConversationRow>>,
     of: &ConversationId,

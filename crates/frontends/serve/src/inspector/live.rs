@@ -1,5 +1,5 @@
-//! Runs that the page starts: the pages start, follow, answer and stop them. Runs of other
-//! processes are shown read-only from the store.
+//! The pages that start, follow, answer and stop runs. Runs of other processes are shown read-only
+//! from the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
