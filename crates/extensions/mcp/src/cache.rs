@@ -115,7 +115,7 @@ fn declaration(server: &ServerDefinition) -> String {
         ServerEndpoint::Http {
             url,
             headers,
-            // The token may change while the server stays the same.
+            // A new token doesn't change what the server offers.
             bearer: _,
         } => {
             field("http");

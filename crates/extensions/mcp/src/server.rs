@@ -67,13 +67,13 @@ impl ServerOrigin {
     }
 }
 
-/// The `sandbox` setting of a server.
+/// The resolved `sandbox` setting of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerConfinement {
     /// Confined in every permission mode.
     Always,
-    /// Not configured. A project's server is confined; a user's server is confined if the folder is
-    /// not trusted or the server runs in the project.
+    /// Not configured. Outside of the mode `yolo`, a project's server is confined, and a user's
+    /// server is confined if the folder is not trusted or the server runs files of the project.
     Default,
     /// Never confined. Only the user's configuration can choose this.
     Never,

@@ -48,8 +48,8 @@ pub struct UseMcpTool {
 }
 
 impl UseMcpTool {
-    /// Creates the tool for these servers. The description of the servers takes at most `budget`
-    /// tokens if their number alone fits.
+    /// Creates the tool for these servers. The description of the servers is shortened to `budget`
+    /// tokens as far as possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         Self::within(ToolScope::default(), servers, budget, counter)
     }

@@ -53,7 +53,7 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention
         .filter_map(|word| word.trim_start_matches(['(', '"', '\'']).strip_prefix('@'));
     let of = |word: &str| {
         let (server, uri) = word.split_once(':')?;
-        // Punctuation at the end of a sentence is no part of an address.
+        // Punctuation at the end of a sentence is not part of the URI.
         let uri = uri.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
         // A URI has a scheme.
         let named = uri
