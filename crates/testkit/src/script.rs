@@ -28,7 +28,7 @@ pub struct Script {
 /// The way replies are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replies {
-    /// The first that applies and is not used up.
+    /// The first reply that applies and is not used up.
     Listed(Vec<Reply>),
     /// The reply at the number of assistant turns in the request; no state is kept between
     /// requests.
@@ -90,9 +90,10 @@ impl Script {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// When it applies; always, when absent.
+    /// The conditions under which the reply applies; always if absent.
     pub when: Option<When>,
-    /// How often the reply can be given. If absent: once without `when`, without limit with `when`.
+    /// Maximum number of times the reply can be given. If absent: one without `when`, unlimited
+    /// with `when`.
     pub times: Option<u32>,
 
     /// The text of the reply.
@@ -290,7 +291,6 @@ pub struct When {
 /// The text of a scripted error, optionally with the provider's type and code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptedError {
-    /// What the error says.
     pub message: String,
     /// The provider's error type (`status` for Gemini); derived from the HTTP status if absent.
     pub kind: Option<String>,

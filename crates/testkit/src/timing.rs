@@ -12,9 +12,9 @@ use tokio::net::TcpStream;
 /// The times of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// When the first byte of the request's head was read.
+    /// The time at which the first byte of the request's head was read.
     pub received: Instant,
-    /// When the latest byte of the reply was written.
+    /// The time at which the latest byte of the reply was written.
     pub replied: Option<Instant>,
 }
 
