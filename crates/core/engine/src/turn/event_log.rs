@@ -26,6 +26,7 @@ const OWN_WORDS: [&str; 21] = [
     "agent_tools",
     "context_warning",
     "defaults_by_model",
+    "defaults_in_view",
     "defaults_changed",
     "document",
     "hooks",
