@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::places::Places;
 
 /// The version of the defaults. Each notice names the first version it applies to.
-const EDITION: u32 = 5;
+const EDITION: u32 = 6;
 
 /// Maximum size of the file with the version, in bytes.
 const MAX_BYTES: u64 = 64;
@@ -26,11 +26,17 @@ const CONFINED: &str = "your hooks run in the sandbox of commands now: they writ
     and have no network. A hook that needs more is given it back by `sandbox = false` in its entry. This is said once.";
 
 const BY_MODEL: &str = "how early old results are cleared, and whether they are compressed, now depends on the model's prices and \
-    cache, because that costs less. `context.safe_zone = \"0.8\"` brings the former defaults back. This is said once.";
+    cache, because that costs less. `context.safe_zone = \"0.8\"` with `context.prune_to = 0.5` brings \
+    the former defaults back. This is said once.";
 
 const APART: &str = "your own MCP servers start in a private folder now, not in the project, and their programs are not looked \
     up in the project: the model could have put code there. A server that needs the project as its folder gets it with \
     `cwd = \"project\"` in its entry, and then runs in the sandbox. This is said once.";
+
+const IN_VIEW: &str = "old results are cleared later now, and what the model is working on stays in view: results it has not \
+    answered, and the newest reads of files being changed. Models with a long-lived cache clear from 100k tokens on instead of \
+    48k, and each of `context.safe_zone`, `prune_to`, `prune_keep` and `compress` depends on the model unless it is set itself. \
+    `haft config` shows the values in force. This is said once.";
 
 /// Returns the notices that are due, and records that they were shown.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
@@ -56,11 +62,14 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
     let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
     let apart =
         due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
+    // Users of versions before 4 are told of these defaults by the notices above.
+    let in_view = due(6, "defaults_in_view", IN_VIEW).filter(|_| seen >= 4);
     due(2, "defaults_changed", CHANGED)
         .into_iter()
         .chain(hooks)
         .chain(by_model)
         .chain(apart)
+        .chain(in_view)
         .collect()
 }
 
@@ -119,7 +128,9 @@ mod tests {
             ("", vec!["defaults_changed", "hooks_confined"]),
             ("2\n", vec!["hooks_confined", "defaults_by_model"]),
             ("3\n", vec!["defaults_by_model"]),
-            ("4\n", vec![]),
+            ("4\n", vec!["defaults_in_view"]),
+            ("5\n", vec!["defaults_in_view"]),
+            ("6\n", vec![]),
         ] {
             std::fs::write(places.defaults_file(), left).unwrap();
             assert_eq!(taken(&places, &hooked), codes, "{left:?}");
@@ -130,6 +141,9 @@ mod tests {
             .sections
             .insert("mcp_servers".into(), toml::Value::Table(toml::Table::new()));
         std::fs::write(places.defaults_file(), "4\n").unwrap();
-        assert_eq!(taken(&places, &served), ["servers_apart"]);
+        assert_eq!(
+            taken(&places, &served),
+            ["servers_apart", "defaults_in_view"]
+        );
     }
 }

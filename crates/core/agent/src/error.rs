@@ -17,16 +17,10 @@ use haft_store::StoreError;
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration `{}`: {error}", file.display())]
-    Unreadable {
-        file: PathBuf,
-        error: io::Error,
-    },
+    Unreadable { file: PathBuf, error: io::Error },
     /// The file cannot be written.
     #[error("cannot write `{}`: {error}", file.display())]
-    Unwritable {
-        file: PathBuf,
-        error: io::Error,
-    },
+    Unwritable { file: PathBuf, error: io::Error },
     /// A value in the file is invalid.
     #[error("{}:{line}:{column}: {problem}", file.display())]
     InFile {
@@ -114,16 +108,10 @@ impl FolderError {
 pub enum SandboxSetupError {
     /// A path in the configuration is neither absolute nor below the home folder.
     #[error("`[sandbox] {key}` names `{}`; give an absolute path, or one that begins with `~/`", path.display())]
-    Relative {
-        key: &'static str,
-        path: PathBuf,
-    },
+    Relative { key: &'static str, path: PathBuf },
     /// A writable path in the configuration does not exist.
     #[error("`[sandbox] writable` names `{}`: {error}", path.display())]
-    Missing {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Missing { path: PathBuf, error: io::Error },
     /// A host in the configuration is invalid.
     #[error("{0}")]
     Hosts(HostError),
@@ -171,10 +159,7 @@ pub enum SetupError {
     Trust(TrustError),
     /// A prompt file in the configuration cannot be read.
     #[error("cannot read the prompt `{}`: {error}", file.display())]
-    Prompt {
-        file: PathBuf,
-        error: io::Error,
-    },
+    Prompt { file: PathBuf, error: io::Error },
     /// No agent has the name that was given for the role.
     #[error("there is no agent `{name}`; there are: {there}")]
     UnknownAgent {

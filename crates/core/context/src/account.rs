@@ -95,9 +95,7 @@ impl Account {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// A tool has no description, so the model must guess its purpose.
-    ToolWithoutDescription {
-        name: String,
-    },
+    ToolWithoutDescription { name: String },
     /// The system prompt and the tools together have more tokens than `context.system_warn` allows.
     LargeSystem {
         tokens: u64,
@@ -107,10 +105,7 @@ pub enum Warning {
     /// The deletion marks were not applied, because no message would be left to answer.
     MarksNotApplied,
     /// The request fills more of the window than `warn_at` allows.
-    WindowFilling {
-        tokens: u64,
-        window: u64,
-    },
+    WindowFilling { tokens: u64, window: u64 },
 }
 
 impl fmt::Display for Warning {

@@ -166,8 +166,9 @@ impl<'a> Goal<'a> {
         let policy = snapshot.policy;
         let model = snapshot.model;
         let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
-        let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
-        let target = Scale::of(model).down(zone);
+        let target = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
+        let target = Scale::of(model).down(target);
+        let zone = policy.nominal_zone(model)?.min(room.nominal_soft);
         let decided = Cleared::valid(snapshot.cleared, zone);
         Ok(Self {
             room,

@@ -52,24 +52,16 @@ pub enum IntegrityError {
     Empty,
     /// The first message is not the system message.
     #[error("message {id} comes first but is a {role} message; the system message must")]
-    FirstNotSystem {
-        id: MessageId,
-        role: Role,
-    },
+    FirstNotSystem { id: MessageId, role: Role },
     /// There is a second system message.
     #[error("message {id} is a second system message; there must be exactly one")]
-    SecondSystem {
-        id: MessageId,
-    },
+    SecondSystem { id: MessageId },
     /// The last message is neither a user message nor a tool result, so the model has nothing to
     /// answer.
     #[error(
         "message {id} comes last but is a {role} message; a user message or a tool result must"
     )]
-    LastNotAnswerable {
-        id: MessageId,
-        role: Role,
-    },
+    LastNotAnswerable { id: MessageId, role: Role },
     /// A call of a block has no result.
     #[error("message {id} calls tools, but call `{call}` is not answered directly after it")]
     BrokenBlock {
@@ -90,10 +82,7 @@ pub enum IntegrityError {
     },
     /// A tool call or result is in a message of the wrong role.
     #[error("message {id} is a {role} message but holds a tool call or result")]
-    MisplacedPart {
-        id: MessageId,
-        role: Role,
-    },
+    MisplacedPart { id: MessageId, role: Role },
     /// The execute view does not consist of its four messages.
     #[error(
         "the execute view must be four messages of system, dialogue, window and state, not {roles:?}"

@@ -23,6 +23,12 @@ pub(crate) enum MessageForm {
     },
     /// A message whose results longer than `bytes` were cut to head and tail.
     Excerpt { bytes: u32 },
+    /// A result with a note that the arguments of its call, where longer than `argument_chars`, were
+    /// cut.
+    Noted {
+        argument_chars: u32,
+        recall: RecallTool,
+    },
     /// A tool result shown as its whole envelope in JSON.
     Envelope,
     /// A masked message, of which only the name is left.

@@ -11,8 +11,8 @@ mod reduction;
 pub use reduction::{Reduction, ReductionReason};
 
 /// The settings for building requests. Every number of the design is a key here, with the design's
-/// value as its default. Four of the settings belong together and depend on the model unless one of
-/// them is set: [`Reduction`].
+/// value as its default. Four of the settings depend on the model unless they are set:
+/// [`Reduction`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
@@ -36,7 +36,7 @@ pub struct Policy {
     /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less
     /// often it begins.
     pub prune_to: Option<f64>,
-    /// Newest cleanable messages that pruning leaves alone.
+    /// Newest results that pruning leaves alone.
     pub prune_keep: Option<u32>,
     /// Characters of a string argument that pruning leaves.
     pub prune_argument_chars: u32,

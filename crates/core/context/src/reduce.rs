@@ -23,3 +23,4 @@ pub(crate) mod safe_zone;
 pub(crate) mod summary_check;
 pub(crate) mod superseded;
 pub(crate) mod when_free;
+pub(crate) mod working;

@@ -24,6 +24,7 @@ mod id;
 mod mark;
 mod message;
 mod model;
+mod notice;
 mod outcome;
 mod part;
 mod permission;
@@ -47,6 +48,7 @@ pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{
     Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelProfile, ModelSpec, ToolProtocol,
 };
+pub use notice::notices_in;
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};

@@ -169,6 +169,21 @@ impl Default for CacheRule {
 }
 
 impl CacheRule {
+    /// Returns the time after which an entry without a hit is gone. Returns `None` if the server
+    /// forgets only when it needs the memory, or if the lifetime is unknown.
+    pub fn forgets_after(&self) -> Option<Duration> {
+        match self.rule {
+            CacheKind::Vllm | CacheKind::LlamaCpp => None,
+            CacheKind::Automatic
+            | CacheKind::Openai
+            | CacheKind::OpenaiBreakpoints
+            | CacheKind::Anthropic
+            | CacheKind::Gemini
+            | CacheKind::Deepseek
+            | CacheKind::None => self.life(),
+        }
+    }
+
     /// Parses [`ttl`](Self::ttl), the lifetime of an entry without a hit. Returns `None` if it is
     /// not a number followed by `s`, `m`, `h` or `d`.
     pub fn life(&self) -> Option<Duration> {

@@ -37,9 +37,7 @@ pub enum Repair {
         message: MessageId,
     },
     /// This message was stored inside a block and is sent after that block.
-    MovedBehindBlock {
-        message: MessageId,
-    },
+    MovedBehindBlock { message: MessageId },
     /// This stored system message is not sent, because the system layer replaces it.
     StoredSystem {
         /// The system message.

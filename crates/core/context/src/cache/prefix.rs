@@ -53,7 +53,7 @@ impl Sent {
         Self {
             model: model.full_name(),
             tools: request.tools.hash,
-            policy: policy.for_model(model).hash(),
+            policy: policy.hash_for(model),
             edits: edits.filter(|edits| !edits.is_empty()).map(EditState::hash),
             segments: request.segments.iter().map(segment).collect(),
         }

@@ -229,16 +229,7 @@ impl CacheSimulator {
 
     /// Removes prefixes that have not been used within the rule's lifetime.
     fn forget(&mut self, now: Duration) {
-        let life = match self.rule.rule {
-            CacheKind::Vllm | CacheKind::LlamaCpp | CacheKind::None => None,
-            CacheKind::Anthropic
-            | CacheKind::Automatic
-            | CacheKind::Openai
-            | CacheKind::OpenaiBreakpoints
-            | CacheKind::Gemini
-            | CacheKind::Deepseek => self.rule.life(),
-        };
-        if let Some(life) = life {
+        if let Some(life) = self.rule.forgets_after() {
             self.stored
                 .retain(|_, stored| now.saturating_sub(stored.used) <= life);
         }

@@ -23,7 +23,7 @@ use crate::build::blocks::repair;
 use crate::build::reminders::message;
 use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, before_block, is_user_speech};
 use crate::build::system::{render_text, system_entry};
-use crate::build::transcript::{Labels, transcript};
+use crate::build::transcript::{Labels, transcript, transcript_within};
 use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::memo::{EntryMaker, RecallTool};
@@ -353,10 +353,45 @@ pub struct SummaryWish<'a> {
     pub session: &'a [Arc<Entry>],
 }
 
-/// Builds the request that asks a model for the summary.
+/// Attempts to fit the request for a summary into the window. Bytes per token differ between texts,
+/// so the first estimate may be too large.
+const FIT_ATTEMPTS: usize = 6;
+
+/// Builds the request that asks a model for the summary. What does not fit the window of the model
+/// is cut, because a request that is refused gives no summary at all.
 pub fn summary_request(
     plan: &CompactionPlan,
     wish: SummaryWish<'_>,
+    model: &ModelSpec,
+    policy: &Policy,
+    counter: &dyn TokenCounter,
+) -> Result<Request, ContextError> {
+    let whole = transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds);
+    let mut bytes = whole.len();
+    let request = summary_request_of(plan, wish, whole, model, policy, counter)?;
+    let room = Scale::of(model).down(policy.usable_window(model).into());
+    let mut fitted = request;
+    for _ in 0..FIT_ATTEMPTS {
+        let tokens = fitted.tokens();
+        if tokens <= room {
+            break;
+        }
+        bytes = (bytes as u128 * u128::from(room) / u128::from(tokens)) as usize / 100 * 95;
+        let cut = transcript_within(
+            &plan.messages,
+            policy.compress_limits,
+            Labels::RolesAndIds,
+            bytes,
+        );
+        fitted = summary_request_of(plan, wish, cut, model, policy, counter)?;
+    }
+    Ok(fitted)
+}
+
+fn summary_request_of(
+    plan: &CompactionPlan,
+    wish: SummaryWish<'_>,
+    transcript: String,
     model: &ModelSpec,
     policy: &Policy,
     counter: &dyn TokenCounter,
@@ -367,7 +402,7 @@ pub fn summary_request(
         language => user_language(plan.messages.iter().chain(wish.session)),
         focus => wish.focus.map(str::trim).filter(|focus| !focus.is_empty()),
         refused => wish.refused.map(ToString::to_string),
-        transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
+        transcript => transcript,
     };
     let instructions = render_text(
         "summary",

@@ -32,21 +32,13 @@ use crate::reduce::marks::Marks;
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContextEdit {
     /// Leaves the messages out.
-    Drop {
-        ids: BTreeSet<MessageId>,
-    },
+    Drop { ids: BTreeSet<MessageId> },
     /// Protects the messages from pruning, compression and archiving.
-    Pin {
-        ids: BTreeSet<MessageId>,
-    },
+    Pin { ids: BTreeSet<MessageId> },
     /// Sends only a line that names each message.
-    Mask {
-        ids: BTreeSet<MessageId>,
-    },
+    Mask { ids: BTreeSet<MessageId> },
     /// Sends the messages whole again, and removes summaries of any of them.
-    Restore {
-        ids: BTreeSet<MessageId>,
-    },
+    Restore { ids: BTreeSet<MessageId> },
     /// Sends a text in place of the messages.
     Summarise {
         /// The messages, in order.

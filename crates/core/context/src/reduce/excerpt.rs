@@ -117,7 +117,7 @@ fn unseen_sizes(line: &Timeline) -> Vec<usize> {
 
 /// Returns the largest limit at which all results, cut to it, take at most `room` bytes together.
 /// `sizes` is sorted.
-fn largest_limit(sizes: &[usize], room: usize) -> usize {
+pub(crate) fn largest_limit(sizes: &[usize], room: usize) -> usize {
     let mut left = room;
     for (index, size) in sizes.iter().enumerate() {
         let share = left / (sizes.len() - index);

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,
-//!      ▒    ▒    ·     ·    ·        the newest `prune_keep` cleanable messages stay
+//!      ▒    ▒    ·     ·    ·        the newest `prune_keep` results stay
 //! ```
 //!
 //! Invariant: a result is never cleared before the model has seen it, that is, before an assistant
-//! message follows it.
+//! message follows it. The newest views of files being worked on ([`working`]) stay as well.
+//!
+//! A cut argument carries no note, because a model could copy the note into a file. The results of
+//! the call say that its arguments are shortened.
 //!
 //! Structure, roles, ids and order never change, and neither do stored messages. Cleared messages
 //! stay cleared: the decisions are returned in [`Cleared`] and passed to the next snapshot. Each
@@ -26,13 +29,17 @@ use crate::policy::{Policy, Reduction};
 use crate::reduce::compress::status_name;
 use crate::reduce::failing_lines::failing_lines;
 use crate::reduce::superseded::superseded;
+use crate::reduce::working;
 
 /// While the request still fits, clearing must save at least the safe zone divided by this.
 pub(crate) const WORTH: u64 = 10;
-/// Replaces [`MIN_SAVING_DIVISOR`] if the zone lies close to the window. Content that cannot be
+/// Replaces [`WORTH`] if the zone lies close to the window. Content that cannot be
 /// cleared soon fills such a zone, and clearing a little again and again would break the prefix
 /// every time; an archive is better there.
 const TIGHT_WORTH: u64 = 4;
+
+/// The newest views of files being worked on may take the safe zone divided by this.
+const WORKING_SHARE: u64 = 4;
 
 /// The result of one run of pruning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +85,18 @@ pub(crate) fn prune(
     limits: PruneLimits<'_>,
     maker: EntryMaker<'_>,
 ) -> Pruned {
+    let mut pruned = clear(line, cleared, limits, maker);
+    let notes = note_shortened(line, limits.policy, maker);
+    pruned.tokens = pruned.tokens.saturating_sub(notes);
+    pruned
+}
+
+fn clear(
+    line: &mut Timeline,
+    cleared: Option<&Cleared>,
+    limits: PruneLimits<'_>,
+    maker: EntryMaker<'_>,
+) -> Pruned {
     let none = BTreeSet::new();
     let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
     let mut pruned = Pruned::default();
@@ -101,6 +120,7 @@ pub(crate) fn prune(
                 let cleared = cleared_entry(item, limits.policy, maker);
                 pruned.tokens +=
                     u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+                total += note_tokens(&item.entry, limits.policy);
                 (item.entry, item.owner) = (cleared, CLEARED);
             }
         }
@@ -116,10 +136,10 @@ pub(crate) fn prune(
     } else {
         limits.target
     };
-    // The unseen results of the newest step count as one of the messages that stay.
-    let has_unseen = line.items.iter().any(|item| item.unseen);
-    let keep = (limits.reduction.prune_keep as usize).saturating_sub(usize::from(has_unseen));
-    cleanable.truncate(cleanable.len().saturating_sub(keep));
+    let newest = newest_results(line, &limits);
+    cleanable.retain(|index| *index < newest);
+    let working = working::views(&line.items, limits.target / WORKING_SHARE);
+    cleanable.retain(|index| !working.contains(index));
     let obsolete = superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable
         .into_iter()
@@ -139,7 +159,8 @@ pub(crate) fn prune(
         }
         let cleared = cleared_entry(item, limits.policy, maker);
         // If nothing is saved, the notice would be longer than the result.
-        let saved = u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+        let saved = u64::from(item.entry.tokens)
+            .saturating_sub(u64::from(cleared.tokens) + note_tokens(&item.entry, limits.policy));
         if saved > 0 {
             left -= saved;
             free_tokens += if free { saved } else { 0 };
@@ -160,6 +181,56 @@ pub(crate) fn prune(
     pruned
 }
 
+/// Returns the index from which on nothing is cleared: the newest `prune_keep` results, and the
+/// calls of the newest step.
+///
+/// The results of the newest step count as one, unless they do not fit the window together.
+fn newest_results(line: &Timeline, limits: &PruneLimits<'_>) -> usize {
+    let mut keep = limits.reduction.prune_keep as usize;
+    let mut newest = line.unseen_start();
+    let results = |item: &TimelineItem| item.entry.message.tool_results().count();
+    let last = line.items.iter().rposition(|item| results(item) > 0);
+    let Some(last) = last else {
+        return newest;
+    };
+    let is_newest_step = |item: &TimelineItem| item.block == line.items[last].block;
+    let step: u64 = line
+        .items
+        .iter()
+        .filter(|item| is_newest_step(item))
+        .map(|item| u64::from(item.entry.tokens))
+        .sum();
+    let is_unit = limits.fixed + step <= limits.urgent;
+    let mut counted_unit = false;
+    for (index, item) in line.items.iter().enumerate().rev() {
+        let takes = match results(item) {
+            0 => continue,
+            _ if item.owner == MASKED => continue,
+            _ if item.unseen || (is_unit && is_newest_step(item)) => {
+                usize::from(!std::mem::replace(&mut counted_unit, true))
+            }
+            results => results,
+        };
+        if keep == 0 && takes > 0 && !item.unseen {
+            break;
+        }
+        keep = keep.saturating_sub(takes);
+        newest = newest.min(index);
+    }
+    // A call whose results all stay keeps its arguments.
+    let call = newest.saturating_sub(1);
+    match line.items.get(newest) {
+        Some(first) if line.items[call].block == first.block => {
+            if line.items[call].role() == Role::Assistant {
+                call
+            } else {
+                newest
+            }
+        }
+        _ => newest,
+    }
+}
+
 fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     match item.role() {
         _ if item.owner == MASKED || item.unseen => false,
@@ -170,6 +241,109 @@ fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
             .tool_calls()
             .any(|call| has_large_argument(call, policy)),
         Role::System | Role::User | Role::Summary => false,
+    }
+}
+
+/// Returns the estimated tokens of the notes that cutting the arguments of a message adds to its
+/// results.
+fn note_tokens(entry: &Entry, policy: &Policy) -> u64 {
+    /// At least the tokens of [`shortened_note`].
+    const NOTE: u64 = 24;
+    let calls = entry.message.tool_calls();
+    NOTE * calls
+        .filter(|call| has_large_argument(call, policy))
+        .count() as u64
+}
+
+/// Adds a note to the results of calls whose arguments were cut. Returns the tokens added.
+fn note_shortened(line: &mut Timeline, policy: &Policy, maker: EntryMaker<'_>) -> u64 {
+    let form = MessageForm::Noted {
+        argument_chars: policy.prune_argument_chars,
+        recall: maker.recall,
+    };
+    let mut added = 0;
+    let mut cut: Option<(u32, MessageId, Vec<String>)> = None;
+    for item in &mut line.items {
+        if item.role() == Role::Assistant {
+            cut = (item.owner == CLEARED).then(|| {
+                let calls = item.entry.message.tool_calls();
+                let cut = calls.filter(|call| is_cut(call, policy.prune_argument_chars as usize));
+                (
+                    item.block,
+                    item.id(),
+                    cut.map(|call| call.id.clone()).collect(),
+                )
+            });
+            continue;
+        }
+        let of_block = cut
+            .as_ref()
+            .filter(|(block, _, ids)| *block == item.block && !ids.is_empty());
+        let Some((_, call, ids)) = of_block else {
+            continue;
+        };
+        if item.role() != Role::Tool || item.owner == MASKED {
+            continue;
+        }
+        let noted = maker.entry(item.id(), item.entry.hash, form, || Message {
+            content: item
+                .entry
+                .message
+                .content
+                .iter()
+                .map(|part| note_part(part, ids, *call, maker.recall))
+                .collect(),
+            ..item.entry.message.clone()
+        });
+        added += u64::from(noted.tokens).saturating_sub(u64::from(item.entry.tokens));
+        item.entry = noted;
+    }
+    added
+}
+
+/// True if the arguments hold a string of the length that cutting leaves.
+fn is_cut(call: &ToolCall, chars: usize) -> bool {
+    fn has(value: &Value, chars: usize) -> bool {
+        match value {
+            Value::String(text) => text.len() >= chars && text.chars().count() == chars,
+            Value::Array(values) => values.iter().any(|value| has(value, chars)),
+            Value::Object(fields) => fields.values().any(|value| has(value, chars)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    call.arguments.len() >= chars
+        && serde_json::from_str(&call.arguments).is_ok_and(|value| has(&value, chars))
+}
+
+/// Returns the part with a note if it is the result of one of these calls.
+fn note_part(part: &Part, calls: &[String], message: MessageId, recall: RecallTool) -> Part {
+    match part {
+        Part::ToolResult(result) if calls.contains(&result.tool_call_id) => {
+            let mut noted = result.clone();
+            if !noted.envelope.text.is_empty() {
+                noted.envelope.text.push('\n');
+            }
+            noted
+                .envelope
+                .text
+                .push_str(&shortened_note(message, recall));
+            Part::ToolResult(noted)
+        }
+        part => part.clone(),
+    }
+}
+
+/// Builds the note on the result of a call whose arguments were cut.
+fn shortened_note(message: MessageId, recall: RecallTool) -> String {
+    match recall {
+        RecallTool::Offered => format!(
+            "[The arguments of this call are shortened here; `recall` {} shows them whole.]",
+            message.short()
+        ),
+        RecallTool::Missing => format!(
+            "[The arguments of this call are shortened here; message {} has them whole.]",
+            message.short()
+        ),
     }
 }
 
@@ -219,7 +393,7 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
                 .map(|result| notice(message.message_id, result, recall))
                 .collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
-                let cut = |part| cut_arguments(part, chars as usize, message.message_id, recall);
+                let cut = |part| cut_arguments(part, chars as usize);
                 message.content.iter().map(cut).collect()
             }
         },
@@ -255,7 +429,7 @@ fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
 }
 
 /// Returns the part with every long string in a call's arguments cut.
-fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -> Part {
+fn cut_arguments(part: &Part, chars: usize) -> Part {
     let Part::ToolCall(call) = part else {
         return part.clone();
     };
@@ -264,11 +438,7 @@ fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -
     let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else {
         return part.clone();
     };
-    let where_they_are = match recall {
-        RecallTool::Offered => format!("`recall` {}", id.short()),
-        RecallTool::Missing => format!("message {}", id.short()),
-    };
-    if cut_strings(&mut arguments, chars, &where_they_are) == 0 {
+    if cut_strings(&mut arguments, chars) == 0 {
         return part.clone();
     }
     Part::ToolCall(ToolCall {
@@ -278,26 +448,22 @@ fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -
 }
 
 /// Cuts every long string in `value` and returns their number.
-fn cut_strings(value: &mut Value, chars: usize, where_they_are: &str) -> usize {
+fn cut_strings(value: &mut Value, chars: usize) -> usize {
     match value {
         Value::String(text) => match text.char_indices().nth(chars) {
             Some((end, _)) => {
-                let missing = text[end..].chars().count();
-                *text = format!(
-                    "{}[{missing} more characters are cleared: {where_they_are}]",
-                    &text[..end]
-                );
+                text.truncate(end);
                 1
             }
             None => 0,
         },
         Value::Array(values) => values
             .iter_mut()
-            .map(|value| cut_strings(value, chars, where_they_are))
+            .map(|value| cut_strings(value, chars))
             .sum(),
         Value::Object(fields) => fields
             .values_mut()
-            .map(|value| cut_strings(value, chars, where_they_are))
+            .map(|value| cut_strings(value, chars))
             .sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Minimum tokens of a safe zone; every system prompt is larger.
-const SMALLEST: u64 = 1_000;
+pub(crate) const SMALLEST: u64 = 1_000;
 
 /// A safe zone as a number of tokens, or as a share of the usable window (the model's window
 /// without the reserve for the reply).
@@ -47,10 +47,7 @@ pub enum SafeZoneError {
     #[error(
         "a safe zone of {tokens} tokens is larger than the window of {window}; use at most the window"
     )]
-    AboveWindow {
-        tokens: u64,
-        window: u32,
-    },
+    AboveWindow { tokens: u64, window: u32 },
 }
 
 impl SafeZone {

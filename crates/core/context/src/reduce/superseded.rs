@@ -138,6 +138,17 @@ impl CallSubject {
         subjects
     }
 
+    /// True if the arguments of the call hold the whole new text of a file.
+    pub(crate) fn writes_whole_file(call: &ToolCall) -> bool {
+        let call = call.meant();
+        let creates = || call.arguments.contains("\"create\"");
+        match call.name.as_str() {
+            "write_to_file" | "Write" | "write" | "write_file" => true,
+            "str_replace_editor" | "str_replace_based_edit_tool" => creates(),
+            _ => false,
+        }
+    }
+
     /// Formats the subject for display.
     pub(crate) fn label(&self) -> String {
         match self {
@@ -266,9 +277,9 @@ impl Later {
     }
 }
 
-/// Returns the indices of results that later ones have made obsolete.
-pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
-    let calls: HashMap<(u32, &str), &ToolCall> = items
+/// Returns the calls by block and id.
+pub(crate) fn calls_by_id(items: &[TimelineItem]) -> HashMap<(u32, &str), &ToolCall> {
+    items
         .iter()
         .flat_map(|item| {
             item.entry
@@ -276,7 +287,12 @@ pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
                 .tool_calls()
                 .map(|call| ((item.block, call.id.as_str()), call))
         })
-        .collect();
+        .collect()
+}
+
+/// Returns the indices of results that later ones have made obsolete.
+pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
+    let calls = calls_by_id(items);
     let mut later = Later::default();
     let mut obsolete = HashSet::new();
     for (index, item) in items

@@ -352,7 +352,7 @@ pub(crate) async fn last_sent(
         model: summary.model,
         tools: ToolSet::new(tools, counter).hash,
         policy: state.take().map_or_else(
-            || config.policy.for_model(&config.model).hash(),
+            || config.policy.hash_for(&config.model),
             |SentPolicy(hash)| hash,
         ),
         edits: state.take().and_then(|SentEdits(hash)| hash),

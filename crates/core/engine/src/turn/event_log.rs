@@ -22,11 +22,12 @@ const MAX_NAME_CHARS: usize = 64;
 /// The codes of notices whose text haft writes itself: it contains files, settings, models, and
 /// numbers. Other notices and errors repeat text of a model, a server, or a hook, so only their
 /// code is logged.
-const OWN_WORDS: [&str; 21] = [
+const OWN_WORDS: [&str; 22] = [
     "agent_tools",
     "context_warning",
     "defaults_by_model",
     "defaults_changed",
+    "defaults_in_view",
     "document",
     "hooks",
     "hooks_confined",
