@@ -1,5 +1,5 @@
-//! `haft acp` as an editor feels it: the first answer, how soon a turn is cancelled, and what fifty
-//! sessions take.
+//! Measures `haft acp` from an editor's point of view: the first response, the time to cancel a
+//! turn, and the memory of fifty sessions.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::subject::{Place, peak_memory};
 const STARTS: usize = 20;
 const CANCELS: usize = 20;
 const SESSIONS: usize = 50;
-/// What a command leaves to say that it runs.
+/// The file that a command creates to show that it has started.
 const STARTED: &str = "started";
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
@@ -103,8 +103,8 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     editor.end()
 }
 
-/// How soon a turn is cancelled whose command runs in the sandbox. The last command has ended when
-/// the next begins.
+/// Measures how long it takes to cancel a turn with a command running in the sandbox. Each command
+/// has ended before the next starts.
 fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Duration>> {
     let session = editor.new_session(place.project())?;
     editor.call(

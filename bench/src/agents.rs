@@ -1,5 +1,5 @@
-//! What a sub-agent that waits for its model costs in memory: runs with few and with many of them,
-//! compared.
+//! Measures the memory of a sub-agent that waits for its model, by comparing runs with few and with
+//! many sub-agents.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The peak memory of a run in which so many wait for their model at once.
+/// Returns the peak memory of a run in which `count` sub-agents wait for their model at once.
 fn peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
     let mut work = String::from("mode: parallel\nsubagents:\n");
     for _ in 0..count {

@@ -1,9 +1,9 @@
-//! The next request of a long conversation against building it from nothing, in one run: count,
-//! hash, assemble and serialise.
+//! Compares building the next request of a long conversation incrementally and from scratch: count,
+//! hash, assemble and serialize.
 //!
-//! Rounds of 50 messages: the user's input, then calls of `read_file` with results of 20 lines.
-//! "Next" is the request after one more call and its result; "rebuild" is the same request made
-//! from the bare messages, nothing known of them.
+//! Conversations have rounds of 50 messages: the user's input, then calls of `read_file` with
+//! results of 20 lines. "Next" is the request after one more call and its result; "rebuild" is an
+//! equal request built from the bare messages, without any cached state.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,13 +21,12 @@ use serde_json::json;
 
 use crate::{figures, model};
 
-/// Messages in a round.
 const ROUND: usize = 50;
 
-/// Nothing is pruned at this window: every message is sent.
+/// A window so large that nothing is pruned: every message is sent.
 const WINDOW: u32 = 100_000_000;
 
-/// What every request of a conversation shares.
+/// The parts that all requests of a conversation share.
 struct Fixed {
     policy: Policy,
     system: Arc<Entry>,
@@ -53,7 +52,7 @@ impl Fixed {
         })
     }
 
-    /// Assembles and serialises a request.
+    /// Assembles and serializes a request.
     fn request(
         &self,
         client: &mut Client,
@@ -80,7 +79,8 @@ impl Fixed {
     }
 }
 
-/// Message `number` of a conversation; even ones answer the call before them.
+/// Builds message `number` of a conversation. Messages with even numbers answer the call before
+/// them.
 fn message(number: usize) -> Message {
     let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
     let place = number % ROUND;
@@ -132,7 +132,7 @@ fn message(number: usize) -> Message {
     Message::new(id, role, parts, Timestamp::UNIX_EPOCH)
 }
 
-/// The times of both ways at one length.
+/// The times of both methods at one conversation length.
 struct Times {
     next: f64,
     rebuild: f64,
@@ -143,7 +143,7 @@ fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times
     let fixed = Fixed::new()?;
     let mut client = model::client(Api::Anthropic, WINDOW)?;
     let memo = Memo::default();
-    // The first request after `length` messages answers a result, and so do the next ones.
+    // The start is chosen so that all measured requests follow a tool result.
     let start = length / ROUND * ROUND + 3
         - if length.is_multiple_of(ROUND) {
             ROUND
@@ -188,8 +188,7 @@ fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times
     })
 }
 
-/// Where the cache is asked to remember depends on the request before; everything else must be the
-/// same.
+/// Compares two requests, ignoring cache marks, whose positions depend on the previous request.
 fn same_but_for_marks(one: &[u8], other: &[u8]) -> bool {
     let plain = |body: &[u8]| {
         String::from_utf8_lossy(body).replace(r#","cache_control":{"type":"ephemeral"}"#, "")

@@ -1,9 +1,9 @@
-//! Figures beside their goals.
+//! Prints figures and their goals.
 
 use std::io::Write;
 use std::time::Duration;
 
-/// Prints one figure, and whether it reaches its goal.
+/// Prints a figure, and whether it is at most its goal.
 pub(crate) fn print(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
     let verdict = match goal {
         Some(goal) if figure <= goal => format!("goal {goal} {unit}: reached"),
@@ -13,7 +13,7 @@ pub(crate) fn print(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
     line(&format!("{name:<58} {figure:>9.2} {unit:<4} {verdict}"));
 }
 
-/// Prints one figure that should not be less than its goal.
+/// Prints a figure, and whether it is at least its goal.
 pub(crate) fn print_at_least(name: &str, figure: f64, unit: &str, goal: f64) {
     let verdict = if figure >= goal { "reached" } else { "MISSED" };
     line(&format!(
@@ -21,17 +21,16 @@ pub(crate) fn print_at_least(name: &str, figure: f64, unit: &str, goal: f64) {
     ));
 }
 
-/// Prints a line.
 pub(crate) fn line(text: &str) {
     drop(writeln!(std::io::stdout(), "{}", text.trim_end()));
 }
 
-/// The middle of these durations, in milliseconds.
+/// Returns the median in milliseconds.
 pub(crate) fn median_ms(durations: &mut [Duration]) -> f64 {
     quantile_ms(durations, 0.5)
 }
 
-/// The value below which this share of the durations lies, in milliseconds.
+/// Returns the quantile `share` (0 to 1) in milliseconds.
 pub(crate) fn quantile_ms(durations: &mut [Duration], share: f64) -> f64 {
     durations.sort_unstable();
     let index = ((durations.len().saturating_sub(1)) as f64 * share).round() as usize;

@@ -1,10 +1,9 @@
-//! The context lab on recorded conversations and on conversations haft has here: how well the
-//! simulated caches agree with what providers counted, and what each policy costs by that
-//! simulation. Nothing is sent to anybody.
+//! Runs the context lab on recorded conversations and on conversations that haft has with a
+//! scripted model: how well the simulated caches match the providers' counts, and what each policy
+//! costs in the simulation. Sends nothing to a provider.
 //!
-//! What it prints are the tables of `docs/context-lab.md`. Conversations are independent: two
-//! threads share them, and sums are made in the order of the file, so that the same file gives the
-//! same tables.
+//! The output is the tables of `docs/context-lab.md`. Conversations are independent: two threads
+//! share them, and sums are added in file order, so that equal files give equal tables.
 
 mod cost;
 mod own;
@@ -24,11 +23,11 @@ use crate::recorded;
 use cost::{Costs, Experiments};
 use predict::Errors;
 
-/// Threads that replay: as many as the smallest machine this runs on has cores.
+/// The number of replay threads: the cores of the smallest machine this runs on.
 const THREADS: usize = 2;
 
-/// Measures the recorded conversations of a file, and those that haft has here, whose exports are
-/// kept in the folder.
+/// Measures the recorded conversations in the file `path`, and haft's own conversations, whose
+/// exports are kept in the folder `own`.
 pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> anyhow::Result<()> {
     let experiments = cost::experiments()?;
     match path {
@@ -55,7 +54,7 @@ pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> a
     Ok(())
 }
 
-/// How good the simulation is, and what the recorded conversations cost.
+/// Prints the errors of the simulation and the costs of the recorded conversations.
 fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
     let measured = each(
         recorded::lines(path)?.map(|line| Ok(line?)),
@@ -83,7 +82,7 @@ fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `measure` makes of each conversation, in their order.
+/// Calls `measure` for each conversation in parallel, and returns the results in order.
 fn each<I, T: Send>(
     conversations: impl Iterator<Item = anyhow::Result<I>> + Send,
     measure: impl Fn(&I) -> anyhow::Result<T> + Sync,

@@ -1,11 +1,10 @@
-//! Measures haft and its context engine and prints every figure beside its goal.
+//! Measures haft and its context engine, and prints each figure with its goal.
 //!
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal.
+//! `haft-bench pictures PATH-TO-HAFT` draws the documentation's pictures of the terminal interface.
 //! `haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT` runs a
 //! built `haft` against the scripted model server; `haft-bench
 //! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist`
-//! profile and runs everything. Nothing here decides a test: a goal that is missed is printed as
-//! missed.
+//! profile and runs everything. No test depends on a figure: a missed goal is printed as missed.
 
 mod acp;
 mod agents;

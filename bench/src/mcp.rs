@@ -1,4 +1,4 @@
-//! What fifty MCP servers, most of which hang, cost on the way to the first request.
+//! Measures how fifty MCP servers, most of which hang, delay the first request.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ const HANGING: usize = 45;
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let mut with = Vec::with_capacity(RUNS);
     let mut without = Vec::with_capacity(RUNS);
-    // One after the other, so that whatever else the machine does falls on both.
+    // Alternating, so that other load on the machine affects both equally.
     for _ in 0..RUNS {
         without.push(first_request(haft, Connected::None)?);
         with.push(first_request(haft, Connected::Fifty)?);
@@ -37,20 +37,20 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which servers are configured.
+/// The servers in the configuration.
 #[derive(Clone, Copy)]
 enum Connected {
     None,
     Fifty,
 }
 
-/// From the start of the process to the first request.
+/// Returns the time from the start of the process to the first request.
 fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> {
     let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?)
         .lean()
         .start_in_thread()?;
     let place = Place::new(&server)?;
-    // Servers are confined: they do not see haft's own folder.
+    // Servers are sandboxed and can't see haft's own folder.
     let script = place.project().join("server.sh");
     std::fs::write(&script, SHELL_MCP_SERVER)?;
     let (good, hanging) = match connected {
@@ -67,7 +67,7 @@ fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> 
     }
     place.add_configuration(&config)?;
     if good > 0 {
-        // What they offer is known from before.
+        // Fills the cache of the servers' tools.
         let status = place
             .haft(haft, &["mcp", "test"])
             .stdout(Stdio::null())

@@ -6,12 +6,12 @@ use haft_model::{Catalogue, Client, Declared, ModelConfig, ProviderConfig, Retry
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec};
 use serde_json::json;
 
-/// The model with this cache and window, at the prices of `policies`.
+/// Returns a model with this cache kind and window, at the prices that `policies` assumes.
 pub(crate) fn spec(rule: CacheKind, window: u32) -> anyhow::Result<ModelSpec> {
     Ok(declared(Api::Anthropic, rule, window)?.spec)
 }
 
-/// A client of it; nothing listens where it would send to.
+/// Returns a client for the model; its address has no listener.
 pub(crate) fn client(api: Api, window: u32) -> anyhow::Result<Client> {
     Ok(Client::new(
         declared(api, CacheKind::Anthropic, window)?,

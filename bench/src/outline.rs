@@ -1,4 +1,4 @@
-//! What the first use of a language costs, which unpacks its grammar and compiles its query, beside
+//! Compares the first outline in a language, which unpacks its grammar and compiles its query, with
 //! a later one.
 
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! haft beside other agents, each doing the same turns of one shell command against the same
-//! scripted model, in turn.
+//! Compares haft with other agents. Each runs equal turns of one shell command against a scripted
+//! model; the agents alternate.
 //!
-//! The others are looked for on `PATH`. What is measured is the program that is found, so a starter
-//! script should not be.
+//! The other agents are searched on `PATH`. The found program itself is measured, so it should not
+//! be a wrapper script.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ const TURNS: usize = 100;
 const RUNS: usize = 5;
 const TASK: &str = "count";
 
-/// An agent: how it is started, and how its tool for commands is called.
+/// An agent: its command line, and the name and argument of its shell tool.
 struct Peer {
     name: &'static str,
     tool: &'static str,
@@ -55,7 +55,7 @@ const PEERS: [Peer; 4] = [
     },
 ];
 
-/// As the others are started: nothing is asked, and nothing confined.
+/// Runs haft as the other agents run: without approvals and without a sandbox.
 fn haft(program: &Path, place: &Place, _: &ScriptedServer) -> Command {
     place.command(program, TASK)
 }
@@ -112,7 +112,7 @@ fn goose(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
     command
 }
 
-/// What the runs of one agent took.
+/// The measurements of one agent.
 #[derive(Default)]
 struct Taken {
     first: Vec<Duration>,
@@ -193,7 +193,7 @@ fn once(peer: &Peer, program: &Path, taken: &mut Taken) -> anyhow::Result<()> {
         };
         Reply::call(peer.tool, arguments).when(when)
     };
-    // What is asked beside the task, such as a title, gets the last one.
+    // Requests besides the task, such as for a title, get the last reply.
     let script = Script::replies(
         (0..TURNS)
             .map(turn)

@@ -1,8 +1,8 @@
-//! Pictures of the terminal interface and a recorded session, for the documentation: `haft-bench
-//! pictures PATH-TO-HAFT [FOLDER]`.
+//! Draws pictures of the terminal interface and records a session, for the documentation:
+//! `haft-bench pictures PATH-TO-HAFT [FOLDER]`.
 //!
-//! A scripted model works on a small project in a terminal; screens become SVG, and everything that
-//! was written becomes an asciicast. The same binary draws the same pictures.
+//! A scripted model works on a small project in a terminal; screens become SVG files, and the
+//! complete output becomes an asciicast. A given binary always draws equal pictures.
 
 mod svg;
 
@@ -26,9 +26,9 @@ const TASK: &str = "The mean of an empty list must be zero, not a panic.";
 
 const LIB: &str = "//! Numbers about numbers.\n\n/// The mean of all numbers.\npub fn mean(of: &[f64]) -> f64 {\n    let sum = of.iter().copied().reduce(|a, b| a + b);\n    sum.expect(\"at least one number\") / of.len() as f64\n}\n";
 
-/// A pause longer than this is not worth watching.
+/// The maximum pause in a recording; longer ones are shortened.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1_200);
-/// How long the recorded session is.
+/// The length of the recorded session.
 const SESSION: Duration = Duration::from_mins(10);
 
 pub(crate) fn run(haft: &Path, folder: &Path) -> anyhow::Result<()> {
@@ -55,7 +55,7 @@ pub(crate) fn run(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     record(haft, folder)
 }
 
-/// The main screens, narrow and wide, on both backgrounds.
+/// Draws the main screens in three widths, for dark and light backgrounds.
 fn draw_all(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (columns, rows) in [(40, 44), (80, 40), (200, 40)] {
@@ -91,22 +91,23 @@ fn draw_all(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A session of ten minutes as its user would have it. Pauses to read are written down, not waited
-/// for.
+/// A session of ten minutes. Pauses in which the user reads are added to the recording without
+/// waiting.
 struct Session {
     terminal: Terminal,
-    /// After how many pieces of output somebody reads, and how long beside the others.
+    /// Pauses to read: after how many pieces of output, and the length relative to the other
+    /// pauses.
     rests: Vec<(usize, u32)>,
 }
 
 impl Session {
     fn rest(&mut self, weight: u32) {
-        // What follows a key is drawn within this.
+        // The output that follows a key arrives within this time.
         std::thread::sleep(Duration::from_millis(300));
         self.rests.push((self.terminal.record().len(), weight));
     }
 
-    /// Types a line, waits until the screen shows what follows from it, and reads.
+    /// Types a line, waits for the text `then` and for the end of the turn, and adds a pause.
     fn say(&mut self, line: &str, then: &str, weight: u32) -> anyhow::Result<()> {
         for letter in line.chars() {
             self.terminal.press(&letter.to_string())?;
@@ -123,7 +124,7 @@ impl Session {
         Ok(())
     }
 
-    /// Presses a key, waits for what it shows, and reads.
+    /// Presses a key, waits for the text `then`, and adds a pause.
     fn key(&mut self, key: &str, then: &str, weight: u32) -> anyhow::Result<()> {
         self.terminal.press(key)?;
         self.terminal.until(then)?;
@@ -131,7 +132,7 @@ impl Session {
         Ok(())
     }
 
-    /// Closes what is open in the place of the input.
+    /// Closes the pane or dialog that replaces the input field, and waits until `what` disappears.
     fn close(&mut self, what: &'static str) -> anyhow::Result<()> {
         self.terminal.press("\u{1b}")?;
         self.terminal.until_screen("the input again", |screen| {
@@ -198,14 +199,14 @@ fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A recording as an asciicast of the second version, as long as a session is, with the pauses to
-/// read in it.
+/// Formats a recording as an asciicast (version 2) of the length [`SESSION_LENGTH`], with the
+/// pauses added.
 fn cast(
     record: &[(Duration, Vec<u8>)],
     rests: &[(usize, u32)],
     (columns, rows): (u16, u16),
 ) -> String {
-    // Players that honour it leave out what is only read.
+    // Players that support the limit skip the pauses.
     let head = json!({"version": 2, "width": columns, "height": rows, "title": "haft", "idle_time_limit": 3.0});
     let mut text = format!("{head}\n");
     let pauses = record
@@ -225,14 +226,14 @@ fn cast(
             .sum::<Duration>();
         last = *at;
         waiting.extend(bytes);
-        // A letter may have been cut in two.
+        // A character may be split between two pieces.
         let whole = match std::str::from_utf8(&waiting) {
             Ok(whole) => whole.len(),
             Err(error) => error.valid_up_to(),
         };
         let said = String::from_utf8_lossy(&waiting[..whole]).into_owned();
         waiting.drain(..whole);
-        // Writing to a String cannot fail.
+        // Writing to a `String` can't fail.
         let _ = writeln!(
             text,
             "{}",
@@ -319,7 +320,7 @@ impl Scene {
         );
         let terminal = Terminal::start(&command, size, recording)?;
         terminal.until("/help")?;
-        // Narrow terminals leave the sandbox out.
+        // Narrow terminals don't show the sandbox.
         if size.0 >= 80 {
             terminal.until("sandbox")?;
         }

@@ -1,9 +1,9 @@
-//! What each place of the reminders costs on recorded conversations, replayed request by request.
-//! Nothing is sent.
+//! Measures the cost of each reminder placement on recorded conversations, replayed request by
+//! request. Sends nothing.
 //!
-//! Every conversation gets a role and a TODO list as reminders; the list changes every eighth
-//! request. Pruning acts as it would; nothing is archived. What is read, written and fresh is what
-//! the engine expects of a warm cache.
+//! Every conversation gets a role and a todo list as reminders; the list changes every eighth
+//! request. Pruning is active; nothing is archived. Tokens are classified as read, written or fresh
+//! as the engine expects for a warm cache.
 
 use std::path::PathBuf;
 
@@ -19,18 +19,18 @@ use crate::figures;
 use crate::model;
 use crate::recorded::{self, Conversation};
 
-/// Requests between two changes of the TODO list.
+/// Requests between two changes of the todo list.
 const TODO_CHANGES: usize = 8;
 
-/// A way of building requests.
+/// A policy for building requests.
 struct Way {
     name: String,
     policy: Policy,
-    /// Whether there are reminders at all.
+    /// False for requests without reminders.
     reminders: bool,
 }
 
-/// What a way came to.
+/// The totals of a policy.
 #[derive(Default)]
 struct Sum {
     requests: u64,
@@ -159,7 +159,7 @@ fn replay(
     Ok(())
 }
 
-/// Replays the conversations of this file.
+/// Replays the conversations in the file `path`.
 pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
     let Some(path) = path else {
         figures::line("skipped: set HAFT_TRAJECTORIES to a file of recorded conversations");

@@ -1,6 +1,6 @@
-//! What `haft proxy` adds to a request: the same request on a kept connection, straight to a server
-//! and through the proxy. What it keeps of long conversations, and how soon the page shows one, is
-//! in `proxy/recorded.rs`.
+//! Measures what `haft proxy` adds to a request, by comparing requests on a kept connection with
+//! and without the proxy. `proxy/recordings.rs` measures the size of recordings and the time to
+//! show one.
 
 mod recorded;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     recorded::page(haft, upstream)
 }
 
-/// A proxy in a home of its own.
+/// A proxy with its own home.
 struct RunningProxy {
     place: Place,
     child: Child,
@@ -34,7 +34,7 @@ struct RunningProxy {
 
 impl RunningProxy {
     fn start(haft: &Path, upstream: SocketAddr) -> anyhow::Result<Self> {
-        // Only for its home: what answers is as fast as can be.
+        // The server only provides the configuration; the proxy forwards to the fast `upstream`.
         let place = Place::new(
             &ScriptedServer::builder(Script::replies([])?)
                 .lean()
@@ -61,7 +61,7 @@ impl RunningProxy {
         })
     }
 
-    /// Ends it as its user would: what passed is recorded then.
+    /// Stops the proxy with SIGINT, as its user would, so that it finishes recording.
     fn stop(mut self) -> anyhow::Result<Place> {
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
@@ -81,14 +81,14 @@ fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
         through.set_nodelay(true)?;
         let mut alone = Vec::new();
         let mut added = Vec::new();
-        // One after the other, so that whatever else the machine does falls on both.
+        // Alternating, so that other load on the machine affects both equally.
         for number in 0..REQUESTS {
             let request = request(number, size);
             let straight = exchange(&mut direct, &request)?;
             let passed = exchange(&mut through, &request)?;
             alone.push(straight);
             added.push(passed.saturating_sub(straight));
-            // An agent works between two requests, and the recorder meanwhile.
+            // An agent works between two requests, and the recorder uses that time.
             std::thread::sleep(Duration::from_millis(5));
         }
         let kilobytes = size / 1_000;
@@ -138,7 +138,7 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> anyhow::Result<Duration> 
     Ok(started.elapsed())
 }
 
-/// A server that answers every request with the same.
+/// Starts a server that gives every request one constant reply.
 fn upstream() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

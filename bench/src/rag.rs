@@ -1,4 +1,4 @@
-//! Collections: indexing, asking, and bringing the index up to date, at two sizes in one run.
+//! Measures collections: indexing, queries, and updates of the index, for two sizes in one run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,16 +11,16 @@ use haft_testkit::test::Random;
 
 use crate::figures;
 
-/// Files of each tree; the second is ten times the first.
+/// The number of files in each tree; the second tree is ten times the first.
 const SIZES: [usize; 2] = [100, 1_000];
 const LINES: usize = 200;
 const CHANGED: usize = 10;
 const QUERIES: usize = 15;
-/// Milliseconds to index a megabyte.
+/// The goal for indexing, in milliseconds per megabyte.
 const INDEX_GOAL: f64 = 400.0;
-/// How much longer a question may take over ten times the text.
+/// The goal for the time of a query on ten times the text, relative to the small tree.
 const GROWTH_GOAL: f64 = 10.0;
-/// What an update of ten files may take of indexing everything.
+/// The goal for updating ten files, relative to indexing everything.
 const UPDATE_GOAL: f64 = 0.1;
 
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -110,7 +110,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the files and gives back their bytes.
+/// Writes the files and returns their total size in bytes.
 fn plant(folder: &Path, files: usize) -> anyhow::Result<usize> {
     fs::create_dir_all(folder)?;
     let mut random = Random::new(7);

@@ -1,5 +1,5 @@
-//! Recorded conversations, from the gzipped file of one JSON object a line that `HAFT_TRAJECTORIES`
-//! names.
+//! Reads recorded conversations from the gzipped file named by `HAFT_TRAJECTORIES`, with one JSON
+//! object per line.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,30 +17,29 @@ use haft_types::{
 use serde::Deserialize;
 use serde_json::json;
 
-/// One conversation, counted and hashed.
+/// A recorded conversation, counted and hashed.
 pub(crate) struct Conversation {
-    /// The messages but for the recorded system prompt.
+    /// The messages without the recorded system prompt.
     pub(crate) history: Vec<Arc<Entry>>,
-    /// The recorded system prompt, where there was one.
+    /// The recorded system prompt; empty if there was none.
     pub(crate) prompt: String,
-    /// A tool for every name that is called.
+    /// One tool for each called name.
     pub(crate) tools: Arc<ToolSet>,
-    /// The program that had it.
+    /// The recorded agent.
     pub(crate) agent: String,
-    /// The repository it was published in.
+    /// The repository in which the conversation was published.
     pub(crate) source: String,
-    /// Where the recorded agent summarised: indices of messages.
+    /// Indices of the messages at which the recorded agent summarized the conversation.
     pub(crate) compactions: Vec<usize>,
-    /// How many system messages stood before the history.
+    /// The number of system messages before the history.
     systems: usize,
-    /// When each message was made, counted from the first; absent where that was not recorded.
+    /// The time of each message since the first; `None` if not recorded.
     times: Vec<Option<Duration>>,
-    /// What the provider counted, request by request, with the index of the message that answered
-    /// it.
+    /// The provider's counts for each request.
     pub(crate) billed: Vec<Billed>,
 }
 
-/// What a provider counted of one request.
+/// The provider's counts for one request, with the index of the message that answered it.
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) struct Billed {
     pub(crate) at: usize,
@@ -52,24 +51,24 @@ pub(crate) struct Billed {
 }
 
 impl Billed {
-    /// All input.
+    /// Returns the total input tokens.
     pub(crate) fn prompt(&self) -> u64 {
         self.input + self.read + self.write
     }
 }
 
 impl Conversation {
-    /// When the message with this index of the recording was made.
+    /// Returns the time of the message with this index in the recording.
     pub(crate) fn time(&self, message: usize) -> Option<Duration> {
         self.times.get(message).copied().flatten()
     }
 
-    /// Where the message with this index of the recording stands in the history.
+    /// Converts an index in the recording to an index in the history.
     pub(crate) fn place(&self, message: usize) -> usize {
         message.saturating_sub(self.systems)
     }
 
-    /// How many messages each request had: one is made whenever the assistant is to speak.
+    /// Returns the number of messages in each request. A request precedes every assistant message.
     pub(crate) fn requests(&self) -> impl Iterator<Item = usize> {
         let role = |index: usize| self.history.get(index).map(|entry| entry.message.role);
         (1..=self.history.len()).filter(move |end| {
@@ -120,7 +119,7 @@ struct Function {
     arguments: String,
 }
 
-/// Reads the file, one conversation after another.
+/// Iterates over the conversations in the file.
 pub(crate) fn read(
     path: &Path,
     counter: &dyn TokenCounter,
@@ -128,7 +127,6 @@ pub(crate) fn read(
     Ok(lines(path)?.map(move |line| parse(&line?, counter)))
 }
 
-/// The lines of the file.
 pub(crate) fn lines(
     path: &Path,
 ) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
@@ -136,7 +134,6 @@ pub(crate) fn lines(
     Ok(BufReader::new(GzDecoder::new(file)).lines())
 }
 
-/// Reads one line.
 pub(crate) fn parse(line: &str, counter: &dyn TokenCounter) -> anyhow::Result<Conversation> {
     Ok(conversation(serde_json::from_str(line)?, counter))
 }
@@ -175,7 +172,7 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     };
     let tools = ToolSet::new(names.into_iter().map(spec).collect(), counter);
     let agent = line.agent.unwrap_or_default();
-    // `github:owner/name@commit:path`: the repository is enough.
+    // `github:owner/name@commit:path`; only the repository is kept.
     let source = line.source.unwrap_or_default();
     let source = source
         .split(['@', ':'])

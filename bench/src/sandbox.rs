@@ -1,11 +1,11 @@
-//! What the sandbox costs a command: `/bin/sh -c true` through each layer beside a bare spawn of
-//! the same, turn by turn in one run. As in a session, time passes between two commands, in which
-//! the helper of the next is made ready.
+//! Measures the cost of the sandbox: `/bin/sh -c true` through each layer and as a bare spawn,
+//! alternating in one run. As in a session, there is a pause between two commands, in which the
+//! helper for the next command is prepared.
 //!
-//! "Supervised" is the helper without confinement, which every command pays in every mode. The
-//! policy is like that of a run: the user's secret places and a folder of haft's own are hidden,
-//! protected files are sealed or covered. A project of so many files is what the namespace layer
-//! looks through for protected names.
+//! "Supervised" is the helper without a sandbox, a cost that every command has in every mode. The
+//! policy resembles that of a real run: the user's secrets and haft's own folder are hidden,
+//! protected files are sealed or covered. The namespace layer searches the files of the project for
+//! protected names, so the project's size matters.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,12 +25,12 @@ use crate::scan::make_tree;
 
 const RUNS: usize = 150;
 const LINE: &str = "true";
-/// Between two commands: no model answers sooner.
+/// The pause between two commands, shorter than any model's response time.
 const PAUSE: Duration = Duration::from_millis(40);
-/// What a command in the sandbox may take longer than a bare spawn, in milliseconds.
+/// The goal for a sandboxed command's extra time over a bare spawn, in milliseconds.
 const GOAL: f64 = 8.0;
 
-/// A way to run the command, and how long each run took.
+/// A way to run the command, and its measured times.
 struct Layer {
     name: &'static str,
     confined: Option<Arc<ConfinementSpec>>,
@@ -45,15 +45,15 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 }
 
 fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
-    // Where projects are, not in `/tmp`: Landlock names everything beside what is hidden, and there
-    // may be much in there.
+    // Not in `/tmp`: Landlock must list everything beside a hidden folder, and `/tmp` may contain
+    // many files.
     let folder =
         tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
     let base = folder.path().canonicalize()?;
     let project = base.join("project");
     std::fs::create_dir_all(project.join(".git"))?;
     make_tree(&project, files)?;
-    // What is still being written would slow the making of covers.
+    // Pending writes would slow down mounting covers.
     Command::new("sync").status()?;
     let policy = policy(&base, &project)?;
     let confined = |method| {

@@ -1,9 +1,9 @@
-//! What it costs to look for what a command changed: the scan of a tree against `find` looking at
-//! the same files, in one run.
+//! Measures the scan for changes after a command, compared in one run with `find` on the same
+//! files.
 //!
-//! A tree of small files, 40 to a folder. "First" reads, packs and stores everything; "again" finds
-//! nothing changed, which is what every command pays twice; "ten changed" finds and stores ten
-//! files; "next process" begins with what the last one stored.
+//! The tree has small files, 40 per folder. "First" reads, packs and stores everything; "again"
+//! finds nothing changed, which every command pays twice; "ten changed" finds and stores ten files;
+//! "next process" starts from the stored state.
 
 use std::fs;
 use std::path::Path;
@@ -132,7 +132,7 @@ fn look_with_find(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the tree and gives its size in bytes.
+/// Writes the tree and returns its size in bytes.
 pub(crate) fn make_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for folder in 0..files.div_ceil(IN_A_FOLDER) {

@@ -1,5 +1,5 @@
-//! How long it takes from the start of the process to `--version`, and to the first byte of the
-//! first request.
+//! Measures the time from the start of the process to the output of `--version`, and to the first
+//! byte of the first request.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,9 +1,9 @@
-//! The conversation store: what a durable append costs in a short and in a very long conversation,
-//! and how fast words are found.
+//! Measures the conversation store: the time of a durable append in a short and in a very long
+//! conversation, and the time of a search.
 //!
-//! The two lengths are in databases of their own, and appends to them alternate in one run, so that
-//! both meet the same disk. Beside them stands the way many programs keep a conversation: one JSON
-//! file, written again with each message, synced and renamed.
+//! The two conversations are in separate databases, and appends alternate in one run, so that both
+//! see equal disk conditions. For comparison, a conversation is also stored as one JSON file that
+//! is rewritten with each message, synced and renamed.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,15 +18,15 @@ use haft_types::{Clock, ConversationId, Message, Role, Timestamp};
 
 use crate::figures;
 
-/// The size of a message.
+/// The size of a message in bytes.
 const MESSAGE: usize = 10_000;
-/// Appends measured for each length, after some that are not.
+/// The number of measured appends per length, and of unmeasured ones before them.
 const SAMPLE: u32 = 400;
 const WARM_UP: u32 = 20;
-/// The lengths compared.
+/// The compared lengths.
 const SHORT: u32 = 100;
 const LONG: u32 = 100_000;
-/// Searches measured for each question.
+/// The number of measured searches per query.
 const SEARCHES: usize = 20;
 
 struct Wall;
@@ -41,7 +41,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // On the disk the user's data would be on, not in memory.
+    // The user's data would also be on disk, not in memory.
     let folder =
         tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
     runtime.block_on(appends(folder.path()))?;
@@ -55,7 +55,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 fn message(number: u32) -> anyhow::Result<Message> {
-    // Spread over the index like the random ids of real messages.
+    // Distributed over the index like the random ids of real messages.
     let digits = number.wrapping_mul(2_654_435_761);
     let id = format!("{digits:08x}-0000-4000-8000-000000000000").parse()?;
     let text = format!("{number} let value = read(input)?; ");
@@ -134,7 +134,8 @@ async fn appends(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A store with one conversation of this length, opened anew: nothing of its making is left to do.
+/// Creates a store with one conversation of this length, and reopens it so that no pending work of
+/// the creation is measured.
 async fn with_messages(folder: &Path, length: u32) -> anyhow::Result<SqliteStore> {
     let path = folder.join(length.to_string()).join("conversations.db");
     let open = || SqliteStore::open(&path, &StoreConfig::default(), Arc::new(Wall));
@@ -148,7 +149,7 @@ fn conversation(length: u32) -> ConversationId {
     ConversationId::new(format!("{length} messages"))
 }
 
-/// Appends by writing the whole conversation again.
+/// Appends by rewriting the whole conversation.
 fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
     let mut messages = (0..length).map(message).collect::<Result<Vec<_>, _>>()?;
     let path = folder.join("conversation.json");
@@ -167,7 +168,7 @@ fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// Words of a made-up project, so that some are everywhere and some are rare.
+/// Builds the text of a message. Some of its words occur in every message, others in few.
 fn said(conversation: usize, message: usize) -> String {
     const PLACES: [&str; 12] = [
         "parser",

@@ -1,4 +1,4 @@
-//! Runs the binary under measurement in a home of its own.
+//! Runs the measured binary in its own home.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ pub(crate) struct Place {
     project: TempDir,
 }
 
-/// Lines of the file `notes.txt`.
+/// The number of lines in `notes.txt`.
 const NOTES: usize = 1_100;
 
 impl Place {
@@ -37,19 +37,19 @@ impl Place {
         Ok(place)
     }
 
-    /// The folder of the configuration.
+    /// Returns the folder of the configuration.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Adds text to the configuration.
+    /// Appends text to `config.toml`.
     pub(crate) fn add_configuration(&self, text: &str) -> anyhow::Result<()> {
         let file = self.home.path().join("config.toml");
         let before = std::fs::read_to_string(&file)?;
         Ok(std::fs::write(file, before + text)?)
     }
 
-    /// `haft` with these arguments, ready to be started.
+    /// Returns the command `haft` with these arguments.
     pub(crate) fn haft(&self, haft: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(haft);
         command
@@ -60,7 +60,7 @@ impl Place {
         command
     }
 
-    /// Another agent, in the same project and home and with nothing else of the user's.
+    /// Returns the command of another agent in the same project, with a clean environment.
     pub(crate) fn other(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -76,17 +76,17 @@ impl Place {
         command
     }
 
-    /// The folder that is worked in.
+    /// Returns the working folder.
     pub(crate) fn project(&self) -> &Path {
         self.project.path()
     }
 
-    /// A run of `haft` with this task, ready to be started.
+    /// Returns the command for a run of `haft` with this task.
     pub(crate) fn command(&self, haft: &Path, task: &str) -> Command {
         self.command_with(haft, &[], task)
     }
 
-    /// The same with more options.
+    /// Returns the command for a run of `haft` with this task and these options.
     pub(crate) fn command_with(&self, haft: &Path, options: &[&str], task: &str) -> Command {
         let usual = [
             "run",
@@ -101,23 +101,23 @@ impl Place {
     }
 }
 
-/// What one run used.
+/// The resources that one run used.
 pub(crate) struct Ran {
-    /// When the process was started.
+    /// The time at which the process was started.
     pub(crate) started: Instant,
-    /// Its peak memory in megabytes.
+    /// The peak memory in megabytes.
     pub(crate) peak_mb: f64,
-    /// The processor time it used, with the processes it waited for.
+    /// The processor time, including child processes that were waited for.
     pub(crate) processor: Duration,
 }
 
-/// Runs to the end and checks that the run succeeded.
+/// Runs a command to its end, measures it, and checks that it succeeded.
 pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
     let started = Instant::now();
     let mut child = command.spawn().context("cannot start it")?;
     let mut peak = 0.0_f64;
     let mut processor = Duration::ZERO;
-    // The kernel forgets both with the process, so they are read while the process lives.
+    // The kernel discards both values with the process, so they are polled while it lives.
     let status = loop {
         peak = peak.max(peak_memory(child.id()).unwrap_or_default());
         processor = processor.max(processor_time(child.id()).unwrap_or_default());
@@ -138,7 +138,7 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
     })
 }
 
-/// The most memory a process has used so far, in megabytes.
+/// Returns the peak memory of a process so far, in megabytes.
 pub(crate) fn peak_memory(process: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -148,8 +148,8 @@ pub(crate) fn peak_memory(process: u32) -> anyhow::Result<f64> {
     Ok(kb / 1024.0)
 }
 
-/// The processor time of a process so far, with those it waited for; the kernel counts it in
-/// hundredths of a second.
+/// Returns the processor time of a process so far, including child processes that it waited for.
+/// The resolution is 10 ms.
 fn processor_time(process: u32) -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let (_, after_name) = stat.rsplit_once(')').context("no name")?;

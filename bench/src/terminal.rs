@@ -1,4 +1,4 @@
-//! A terminal with haft in it: keys go in, what is on the screen is looked at.
+//! A terminal that runs haft, with access to its keyboard and screen.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,27 +12,27 @@ use anyhow::{Context, bail};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// How long anything may take before a run is given up.
+/// The timeout for any wait, after which the benchmark fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What is known of the screen.
+/// The output of haft so far.
 struct Seen {
     parser: vt100::Parser,
-    /// The row of the cursor as it is waited for.
+    /// The text of the cursor's row that is awaited, and the channel that reports its time.
     awaited: Option<(String, Sender<Instant>)>,
-    /// Everything that was written, with the time it came.
+    /// The complete output with the time of each piece, if it is recorded.
     record: Option<Vec<(Instant, Vec<u8>)>>,
     bytes: usize,
 }
 
-/// A terminal with haft in it. Both end together.
+/// A terminal that runs haft. Dropping it ends haft.
 pub(crate) struct Terminal {
     child: Child,
     master: File,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// Whether everything that is written is kept.
+/// Whether the complete output is recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recording {
     Off,
@@ -40,7 +40,7 @@ pub(crate) enum Recording {
 }
 
 impl Terminal {
-    /// Starts the command with a terminal of this many columns and rows.
+    /// Starts the command in a terminal with this many columns and rows.
     pub(crate) fn start(
         haft: &Command,
         (columns, rows): (u16, u16),
@@ -64,7 +64,7 @@ impl Terminal {
                 ws_ypixel: 0,
             },
         )?;
-        // It leads a session of its own, whose terminal this is.
+        // `setsid` makes haft the leader of a session with this terminal.
         let mut command = Command::new("setsid");
         command
             .arg("--ctty")
@@ -114,17 +114,17 @@ impl Terminal {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The screen as it is now.
+    /// Returns the current screen.
     pub(crate) fn screen(&self) -> vt100::Screen {
         self.seen().parser.screen().clone()
     }
 
-    /// How many bytes were written so far.
+    /// Returns the number of bytes written so far.
     pub(crate) fn bytes(&self) -> usize {
         self.seen().bytes
     }
 
-    /// Everything that was written, each piece with the time since the first.
+    /// Returns the recorded output, each piece with the time since the first.
     pub(crate) fn record(&self) -> Vec<(Duration, Vec<u8>)> {
         let seen = self.seen();
         let record = seen.record.as_deref().unwrap_or_default();
@@ -140,17 +140,17 @@ impl Terminal {
             .collect()
     }
 
-    /// Presses keys.
+    /// Sends keys to haft.
     pub(crate) fn press(&mut self, keys: &str) -> anyhow::Result<()> {
         Ok(self.master.write_all(keys.as_bytes())?)
     }
 
-    /// Waits until the screen says this.
+    /// Waits until the screen contains `text`.
     pub(crate) fn until(&self, text: &str) -> anyhow::Result<()> {
         self.until_screen(text, |screen| screen.contents().contains(text))
     }
 
-    /// Waits until the screen is like that.
+    /// Waits until the screen satisfies `fits`; `what` describes the screen in an error.
     pub(crate) fn until_screen(
         &self,
         what: &str,
@@ -169,7 +169,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// How long it takes from a key until the row of the cursor is this.
+    /// Returns the time from a key press until the cursor's row equals `row`.
     pub(crate) fn echo(&mut self, key: &str, row: &str) -> anyhow::Result<Duration> {
         let (send, receive): (_, Receiver<Instant>) = channel();
         self.seen().awaited = Some((row.to_owned(), send));
@@ -181,10 +181,10 @@ impl Terminal {
         Ok(seen - pressed)
     }
 
-    /// Seconds of processor time haft has used.
+    /// Returns the processor time of haft in seconds.
     pub(crate) fn used(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name of the process may hold blanks.
+        // The process name may contain spaces and parentheses.
         let fields = stat
             .rsplit(')')
             .next()
@@ -197,11 +197,11 @@ impl Terminal {
                 .and_then(|field| field.parse::<u64>().ok())
                 .context("an odd stat")
         };
-        // The kernel counts in hundredths for everyone who reads this file.
+        // The kernel reports hundredths of a second in this file on every machine.
         Ok((ticks(11)? + ticks(12)?) as f64 / 100.0)
     }
 
-    /// Memory of haft in megabytes: all of it, and what is not the binary itself.
+    /// Returns haft's memory in megabytes: in total, and without pages of the binary.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kb = |name: &str| {
@@ -212,7 +212,7 @@ impl Terminal {
         Ok((kb("VmRSS:")? / 1024.0, kb("RssAnon:")? / 1024.0))
     }
 
-    /// Leaves haft, and waits for its end.
+    /// Quits haft and waits for its end.
     pub(crate) fn leave(mut self) -> anyhow::Result<()> {
         self.press("\u{4}")?;
         let status = self.child.wait()?;
@@ -223,7 +223,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It has ended already where all went well.
+        // haft has already ended if the benchmark succeeded.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -246,7 +246,7 @@ fn take(seen: &mut Seen, bytes: &[u8]) {
         == row
         && let Some((_, tell)) = seen.awaited.take()
     {
-        // Whoever waited may have given up.
+        // The receiver may have timed out.
         tell.send(Instant::now()).ok();
     }
 }

@@ -1,5 +1,5 @@
-//! What the terminal interface costs: processor time while an answer streams, the time until a key
-//! shows, and memory with a long conversation.
+//! Measures the terminal interface: processor time while an answer streams, the time until a key is
+//! shown, and memory with a long conversation.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::figures;
 use crate::subject::Place;
 use crate::terminal::{Recording, Terminal};
 
-/// Tokens a second, and letters of a token.
+/// The streaming rate in tokens per second, and characters per token.
 const SPEED: f64 = 2_000.0;
 const TOKEN: usize = 4;
-/// How long an answer streams.
+/// The duration of a streamed answer.
 const SECONDS: usize = 14;
 const KEYS: usize = 200;
 const SIZE: (u16, u16) = (120, 40);
@@ -43,8 +43,8 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 
 fn streaming(haft: &Path) -> anyhow::Result<()> {
     let text = page(SPEED as usize * TOKEN * SECONDS);
-    // A delay is a little longer than it says: more comes at once, and what is reported is what
-    // came.
+    // Delays are a little longer than requested, so each piece has more tokens, and the actual rate
+    // is reported.
     let stream = || Reply {
         delta_chars: Some(6 * TOKEN),
         delta_delay_ms: 1,
@@ -110,7 +110,8 @@ fn streaming(haft: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Memory with a conversation of so many messages: opened, and after one more turn.
+/// Measures the memory with a conversation of `messages` messages: when opened, and after one more
+/// turn.
 fn memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
     let server = ScriptedServer::builder(Script::replies([Reply::text("One more.")])?)
         .lean()
@@ -141,13 +142,13 @@ fn memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
     Ok([opened, after])
 }
 
-/// An answer of about so many letters: words, lists, tables, code.
+/// Builds an answer of about `letters` characters with text, lists, tables and code.
 fn page(letters: usize) -> String {
     let mut text = String::new();
     let mut section = 0;
     while text.len() < letters {
         section += 1;
-        // Writing to a String cannot fail.
+        // Writing to a `String` can't fail.
         let _ = write!(
             text,
             "## Section {section} of many\n\nA paragraph with **strong words**, `code` and [a link](https://example.com/{section}), \

@@ -1,5 +1,5 @@
-//! What haft itself adds between two requests: last byte of reply k to first byte of request k+1,
-//! as the conversation grows.
+//! Measures haft's overhead between two requests as the conversation grows: from the last byte of
+//! reply k to the first byte of request k+1.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use serde_json::json;
 use crate::figures;
 use crate::subject::{self, Place};
 
-/// Turns, goal for the overhead in milliseconds, goal for the peak memory in megabytes.
+/// The number of turns, the goal for the overhead in milliseconds, and the goal for the peak memory
+/// in megabytes.
 const LENGTHS: [(usize, Option<f64>, Option<f64>); 3] = [
     (10, None, None),
     (100, Some(1.5), Some(25.0)),
@@ -23,7 +24,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         "Every turn is one `read_file` of 20 lines. Overhead is the median over the last tenth of the turns.",
     );
     for (turns, overhead_goal, memory_goal) in LENGTHS {
-        // Other lines every time: a call that is repeated with the same result ends a turn.
+        // Each call reads other lines, since a repeated call with an unchanged result ends a turn.
         let read =
             |turn: usize| json!({"path": "notes.txt", "start_line": turn, "end_line": turn + 19});
         let replies = (1..=turns)

@@ -1,7 +1,9 @@
-//! Two queue libraries against the faults a queue of haft must survive: `cargo run -- postgres://USER@HOST/EMPTY_DATABASE`.
+//! Tests two queue libraries against the faults that haft's queue must survive: `cargo run --
+//! postgres://USER@HOST/EMPTY_DATABASE`.
 //!
-//! A worker that was cut off for longer than its lease comes back while its task is somebody else's, or its own for the second time. Each
-//! library is asked through the functions its own worker calls. The last line says which of them held.
+//! A worker that was cut off for longer than its lease returns while its task belongs to another
+//! worker, or to itself for the second time. Each library is called through the functions that its
+//! own worker uses. The last line of output says which library passed.
 
 use apalis_core::backend::TaskSink;
 use apalis_core::task::status::Status;
@@ -14,7 +16,7 @@ use graphile_worker_queries::get_job::get_job;
 use graphile_worker_queries::task_identifiers::get_tasks_details;
 use sqlx::{PgConnection, PgPool};
 
-/// How often each fault is tried.
+/// The number of attempts for each fault.
 const TRIES: usize = 100;
 
 #[tokio::main]
@@ -56,14 +58,14 @@ async fn take(connection: &mut PgConnection, config: &Config, worker: &WorkerCon
     taken.pop().expect("a task").task_id().unwrap().to_string()
 }
 
-/// The worker is silent for longer than its lease.
+/// Simulates a worker that is silent for longer than its lease.
 async fn lose(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) {
     let sql = "UPDATE apalis.workers SET last_seen = now() - interval '1 hour' WHERE id = $1";
     sqlx::query(sql).bind(worker.name()).execute(&mut *connection).await.unwrap();
     queries::reenqueue_orphaned(connection, &config.queue.to_string(), 5).await.unwrap();
 }
 
-/// Whether one worker, healed, runs the task again beside its first run and both end it.
+/// Returns true if a worker that recovers runs its task a second time and both runs end it.
 async fn healed_worker(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) -> bool {
     let first = take(connection, config, worker).await;
     queries::lock_tasks(connection, &[first.clone()], worker.name()).await.unwrap();
@@ -84,7 +86,7 @@ async fn healed_worker(connection: &mut PgConnection, config: &Config, worker: &
     accepted == 2
 }
 
-/// Whether a worker that lost a task takes it from the one who has it now.
+/// Returns true if a worker that lost its task can take it back from the new owner.
 async fn late_worker(connection: &mut PgConnection, config: &Config, a: &WorkerContext, b: &WorkerContext) -> bool {
     let task = take(connection, config, a).await;
     lose(connection, config, a).await;
@@ -100,7 +102,7 @@ async fn graphile(pool: &PgPool) -> bool {
     for n in 0..TRIES {
         utils.add_raw_job("task", n, JobSpec::default()).await.unwrap();
         let job = get_job(pool, &details, "graphile_worker", "a", &[], None).await.unwrap().expect("a task");
-        // What its sweep does to a worker that is silent.
+        // What the library's sweep does to a silent worker.
         utils.force_unlock_workers(&["a"]).await.unwrap();
         let again = get_job(pool, &details, "graphile_worker", "b", &[], None).await.unwrap().expect("the same task");
         assert_eq!(job.id(), again.id());

@@ -1,9 +1,9 @@
-//! What each policy costs on recorded conversations, at three tables of prices.
+//! Computes the cost of each policy on recorded conversations, for three price tables.
 //!
-//! Conversations are read, replayed and priced as `haft context replay --model assumed` does it:
-//! with reminders of 1,000 tokens that change in every twentieth request. Only input is priced, in
-//! times of the input price. Prices of another table change what is bought, so every policy is
-//! replayed under every table.
+//! Conversations are read, replayed and priced as by `haft context replay --model assumed`: with
+//! reminders of 1,000 tokens that change in every twentieth request. Only input is priced, in
+//! multiples of the input price. Prices influence the decisions of a policy, so every policy is
+//! replayed with every table.
 
 use std::collections::BTreeSet;
 
@@ -23,23 +23,24 @@ const REMINDERS: ImaginedReminders = ImaginedReminders {
     tokens: 1_000,
     changes: 0.05,
 };
-/// What sending reminders may cost, in times of sending none.
+/// Maximum cost of reminders, relative to the cost without them.
 const REMINDERS_GOAL: f64 = 1.10;
-/// What the default may cost, in times of the cheapest policy with at most twice its regret.
+/// Maximum cost of the default policy, relative to the cheapest policy with at most twice its
+/// regret.
 const CHEAPEST_GOAL: f64 = 1.05;
-/// The share of conversations in which compression may not cost more than none.
+/// Minimum share of conversations in which compression costs no more than no compression.
 const COMPRESSION_GOAL: f64 = 0.95;
-/// How many messages may lie behind a live reminder.
+/// Maximum number of messages after a live reminder.
 const DISTANCE: usize = 24;
-/// Requests from which a conversation is a long one.
+/// Minimum requests of a long conversation.
 const LONG: usize = 20;
 
 const DEFAULT: &str = "default";
 const NONE: &str = "none";
 const NEVER: &str = "default+compress:never";
-/// The policy haft had by default before.
+/// The previous default policy.
 const FORMER: &str = "after-tool-result:3+prune:0.8:1.0:6+compress:round-end";
-/// What other agents do, and the default.
+/// The policies of other agents, and the default.
 const OTHERS: [(&str, &str); 7] = [
     (DEFAULT, "haft's default"),
     (NONE, "the same without reminders"),
@@ -85,10 +86,10 @@ const REDUCTIONS: [&str; 20] = [
     "cache-aware+prune:32k:0.1:3+compress:never",
 ];
 
-/// The models that conversations are replayed with, and the policies for each, in one order.
+/// The models with which conversations are replayed, and the policies for each, in equal order.
 pub(super) struct Experiments(Vec<(ModelSpec, Vec<Variant>)>);
 
-/// All of them, each once.
+/// Builds all experiments, with each policy once.
 pub(super) fn experiments() -> anyhow::Result<Experiments> {
     let names = OTHERS
         .iter()
@@ -109,7 +110,7 @@ pub(super) fn experiments() -> anyhow::Result<Experiments> {
         .map(Experiments)
 }
 
-/// What a policy came to.
+/// The totals of a policy.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     requests: usize,
@@ -121,8 +122,9 @@ struct Sum {
     regret: usize,
     peak: u64,
     kept: Coverage,
-    /// The most messages behind a live reminder, and how many requests had more than are allowed.
+    /// Maximum number of messages after a live reminder.
     distance: usize,
+    /// Requests that exceed [`MAX_REMINDER_DISTANCE`].
     far: usize,
 }
 
@@ -143,17 +145,16 @@ impl Sum {
     }
 }
 
-/// One conversation under every policy, table after table.
+/// The totals of one conversation for each price table and policy.
 pub(super) struct Cost {
     requests: usize,
     sums: Vec<Vec<Sum>>,
 }
 
-/// All conversations.
 #[derive(Default)]
 pub(super) struct Costs(pub(super) Vec<Cost>);
 
-/// Replays a conversation under every policy; none where it has no request.
+/// Replays a conversation with every policy; `None` if it has no request.
 pub(super) fn costs(
     text: &str,
     format: ImportFormat,
@@ -240,7 +241,7 @@ impl Costs {
     }
 }
 
-/// The figures at one table of prices.
+/// The results for one price table.
 struct Table<'a> {
     costs: &'a [Cost],
     variants: &'a [Variant],
@@ -255,7 +256,7 @@ impl Table<'_> {
             .unwrap_or(0)
     }
 
-    /// All conversations under this policy.
+    /// Returns the totals of all conversations for a policy.
     fn all(&self, name: &str) -> Sum {
         let index = self.index(name);
         let mut all = Sum::default();
@@ -265,7 +266,8 @@ impl Table<'_> {
         all
     }
 
-    /// What conversations of so many requests cost under one policy in times of another, in order.
+    /// Returns the sorted costs of a policy relative to another, for the conversations whose number
+    /// of requests `wanted` accepts.
     fn ratios(&self, name: &str, other: &str, wanted: impl Fn(usize) -> bool) -> Vec<f64> {
         let name = self.index(name);
         let other = self.index(other);
@@ -282,8 +284,8 @@ impl Table<'_> {
         ratios
     }
 
-    /// The cost against sending no reminders: of all, and the median over long conversations and
-    /// over short ones.
+    /// Returns the cost relative to no reminders: overall, median of long conversations, median of
+    /// short ones.
     fn against_none(&self, name: &str) -> [f64; 3] {
         let long = middle(&self.ratios(name, NONE, |requests| requests >= LONG));
         let short = middle(&self.ratios(name, NONE, |requests| requests < LONG));
@@ -397,7 +399,7 @@ impl Table<'_> {
             REMINDERS_GOAL,
         );
         let against = self.ratios(DEFAULT, NEVER, |_| true);
-        // A rounding of the last bit is not a cost.
+        // Tolerates a rounding error in the last bit.
         let cheaper = against.iter().filter(|ratio| **ratio <= 1.0 + 1e-9).count();
         let share = cheaper as f64 / against.len().max(1) as f64;
         let all = default.cost / self.all(NEVER).cost;
@@ -427,8 +429,8 @@ impl Table<'_> {
     }
 }
 
-/// Says whether every ratio is at most the goal. There is none where there are no such
-/// conversations.
+/// Prints whether every ratio is at most the goal. Ratios of empty groups of conversations are not
+/// finite and are left out.
 fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
     let ratios: Vec<_> = ratios
         .iter()
@@ -449,7 +451,7 @@ fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
     ));
 }
 
-/// A median as it is printed, where there is one.
+/// Formats a median, or a dash if there is none.
 fn ratio(value: f64) -> String {
     if value.is_finite() {
         format!("{value:.3}")
@@ -486,7 +488,7 @@ fn refused(sum: &Sum) -> String {
     }
 }
 
-/// What the tables have in common: tokens by class, cost and breaks.
+/// Formats the columns that several tables share: tokens by class, cost and breaks.
 fn told(sum: &Sum, against: f64) -> String {
     let tokens = |tokens: u64| each(tokens as f64, sum);
     let Usage {

@@ -1,10 +1,10 @@
-//! Conversations that haft itself has: its real tools on real source trees, a scripted model that
-//! plans what to do.
+//! Produces conversations of haft itself: its real tools on real source trees, and a scripted model
+//! that follows a plan.
 //!
-//! Each is a few dozen runs of the binary against the scripted model server, exported. Times and
-//! ids are those of no clock, so that the same sources give the same conversations: seven seconds a
-//! step, a minute and a half before an input, twelve minutes before every third one. The exports
-//! are written to the folder that `HAFT_OWN_SESSIONS` names, and taken from there the next time.
+//! Each conversation is a few dozen runs of the binary against the scripted model server, then
+//! exported. Times and ids are replaced, so that equal sources give equal conversations: seven
+//! seconds per step, 90 seconds before an input, twelve minutes before every third one. The exports
+//! are stored in the folder named by `HAFT_OWN_SESSIONS` and reused by the next run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::plan::{PlannedRound, SourceFile, plan};
 use crate::figures;
 use crate::subject::{self, Place};
 
-/// Crates of this repository, and of the registry, whose sources are worked on.
+/// The crates whose sources the conversations are about: of this repository, and of the registry.
 const OURS: [&str; 10] = [
     "core/context",
     "core/engine",
@@ -47,21 +47,21 @@ const OTHERS: [&str; 12] = [
     "toml_edit",
     "url",
 ];
-/// The fewest that are a corpus.
+/// Minimum number of source trees.
 const FEWEST: usize = 20;
-/// Files of a tree that are copied, the largest of them in bytes.
+/// Maximum number of copied files per tree, and maximum bytes of a file.
 const FILES: usize = 120;
 const LARGEST: u64 = 200_000;
 
-/// Where exports are kept.
+/// The folder in which exports are kept.
 pub(super) struct ExportFolder {
     folder: PathBuf,
-    /// Goes when this does.
+    /// Removed when dropped.
     _temporary: Option<TempDir>,
 }
 
 impl ExportFolder {
-    /// The folder that is named, or a temporary one.
+    /// Uses the folder `named`, or a temporary one.
     pub(super) fn new(named: Option<PathBuf>) -> anyhow::Result<Self> {
         let temporary = if named.is_none() {
             Some(tempfile::tempdir()?)
@@ -78,8 +78,8 @@ impl ExportFolder {
         })
     }
 
-    /// The export of the conversation about a tree, had now where it is not there yet. They have
-    /// between 60 and 300 requests.
+    /// Returns the export of the conversation about a tree; runs the conversation first if there is
+    /// no export yet. It has 60 requests plus 11 for each preceding tree.
     pub(super) fn export(&self, haft: &Path, number: usize, tree: &Path) -> anyhow::Result<String> {
         let file = self.folder.join(format!("session-{number:02}.json"));
         if !file.exists() {
@@ -89,7 +89,7 @@ impl ExportFolder {
     }
 }
 
-/// The folders of the sources.
+/// Returns the folders of the source trees.
 pub(super) fn trees() -> anyhow::Result<Vec<PathBuf>> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let mut trees: Vec<PathBuf> = OURS.iter().map(|name| crates.join(name)).collect();
@@ -113,7 +113,7 @@ pub(super) fn trees() -> anyhow::Result<Vec<PathBuf>> {
     Ok(trees)
 }
 
-/// The newest version of a crate whose sources are there.
+/// Returns the folder of the newest available version of a crate.
 fn newest(sources: &Path, name: &str) -> Option<PathBuf> {
     let registries = fs::read_dir(sources).ok()?.flatten();
     let folders = registries
@@ -137,7 +137,7 @@ fn newest(sources: &Path, name: &str) -> Option<PathBuf> {
         .max()
 }
 
-/// Has a conversation of about so many requests about a tree, and exports it.
+/// Runs a conversation of about `requests` requests about a tree, and exports it.
 fn session(haft: &Path, tree: &Path, number: usize, requests: usize) -> anyhow::Result<String> {
     let mut files = Vec::new();
     collect(tree, tree, &mut files)?;
@@ -147,7 +147,7 @@ fn session(haft: &Path, tree: &Path, number: usize, requests: usize) -> anyhow::
         tree.display()
     );
     let rounds = plan(copies(&files), number as u64, requests);
-    // A round in which nothing worked is asked about once more, by haft itself.
+    // haft itself asks once more about a round in which no call succeeded.
     let spare = std::iter::repeat_n(Reply::text("That is all I could do."), rounds.len());
     let replies = rounds
         .iter()
@@ -182,7 +182,7 @@ fn session(haft: &Path, tree: &Path, number: usize, requests: usize) -> anyhow::
     timeless(serde_json::from_slice(&exported)?, number)
 }
 
-/// The sources below a folder, in order.
+/// Collects the sources below a folder in order.
 fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> anyhow::Result<()> {
     let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -217,7 +217,7 @@ fn copies(files: &[SourceFile]) -> Vec<SourceFile> {
         .collect()
 }
 
-/// The export with times and ids that are the same every time.
+/// Replaces times and ids by reproducible ones.
 fn timeless(mut export: Value, number: usize) -> anyhow::Result<String> {
     let messages = export["messages"]
         .as_array_mut()

@@ -1,8 +1,8 @@
-//! What a scripted model does on a source tree: it reads, searches, edits, runs commands and keeps
-//! a list, round after round.
+//! Plans the scripted model's work on a source tree: it reads, searches, edits, runs commands and
+//! keeps a todo list, round after round.
 //!
-//! The same tree and seed give the same plan. The planner knows what its own edits make of the
-//! files, so every call finds what it names; only commands that are meant to fail do.
+//! Equal trees and seeds give equal plans. The planner applies its own edits to its copy of the
+//! files, so that every call finds what it names; only commands that are meant to fail do.
 
 use haft_testkit::test::Random;
 use haft_testkit::{Reply, ScriptCall};
@@ -23,16 +23,16 @@ pub(super) struct PlannedRound {
 struct Planner {
     random: Random,
     files: Vec<SourceFile>,
-    /// The files this round is about.
+    /// The files of this round.
     focus: Vec<usize>,
-    /// What is to be done, and how many items of it are.
+    /// The todo items, and how many are done.
     list: Vec<String>,
     done: usize,
     replies: Vec<Reply>,
     edits: usize,
 }
 
-/// A conversation of about so many requests.
+/// Plans a conversation of about `requests` requests.
 pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<PlannedRound> {
     let random = Random::new(seed);
     let focus = Vec::new();
@@ -76,7 +76,7 @@ impl Planner {
                 _ => self.go_on_with_list(),
             }
         }
-        // Whoever stops with items open is asked to go on.
+        // haft asks a model that stops with open items to continue.
         if self.done < self.list.len() {
             self.done = self.list.len();
             self.write_list();
@@ -116,8 +116,8 @@ impl Planner {
         }
     }
 
-    /// Adds a reply, unless it would ask for what was asked for just before: a call that is
-    /// repeated with the same result ends a turn.
+    /// Adds a call, unless it repeats one of the last eight: a repeated call with an unchanged
+    /// result ends a turn.
     fn say(&mut self, text: String, call: ScriptCall) {
         let reply = Reply::calls([call]).with_text(text);
         if self
@@ -142,7 +142,7 @@ impl Planner {
         self.focus[number]
     }
 
-    /// A name that occurs in one of the files.
+    /// Returns a word that occurs in one of the files.
     fn word(&mut self) -> String {
         let file = self.one_of_focus();
         let from = self.random.below(self.files[file].lines.len());
@@ -163,7 +163,7 @@ impl Planner {
     fn read(&mut self) {
         let first = self.read_call();
         let second = self.read_call();
-        // Two files at once now and then, as models do it.
+        // Two files at once now and then, as real models do.
         if self.random.below(4) == 0 && first != second {
             self.replies
                 .push(Reply::calls([first, second]).with_text("I read both to see what they do."));
@@ -204,7 +204,7 @@ impl Planner {
         self.say("Let me see what is there.".to_owned(), call);
     }
 
-    /// Reads the place, then changes a line that occurs once.
+    /// Reads a range of a file, then changes a unique line in it.
     fn edit(&mut self) {
         let file = self.one_of_focus();
         let from = self.random.below(self.files[file].lines.len());

@@ -1,16 +1,16 @@
-//! The simulated cache against what providers counted: |predicted − read| in parts of the prompt,
-//! for every request but the first of a session, because what the cache held before it is not
-//! recorded.
+//! Compares the simulated cache with the providers' counts: |predicted − read| as a share of the
+//! prompt, for every request but the first of a session, because the earlier content of the cache
+//! is not recorded.
 //!
-//! Two ways. *By totals*: what a request added is the difference of the totals the provider
-//! counted, so that only the rule of the cache is tested; a total that shrinks is a rewritten
-//! prefix. *By content*: every message as haft counts it, which tests the count as well; where the
-//! recorded agent summarised, the conversation begins anew.
+//! There are two methods. *By totals*: the tokens added by a request are the difference of the
+//! provider's totals, which tests only the cache rule; a smaller total means a rewritten prefix.
+//! *By content*: messages have the tokens that haft counts, which also tests the count; the
+//! conversation restarts where the recorded agent summarized it.
 //!
-//! One constant a session is fitted where the recordings hold no system prompt (those of Claude
-//! Code and pi): the tokens before the conversation. By totals it is the shortest prefix that was
-//! ever read in the session; by content it is what the first request had more than was counted. The
-//! tokenizer's factor is the catalogue's for the family, not fitted.
+//! One constant per session is fitted if the recording has no system prompt (recordings of Claude
+//! Code and pi): the tokens before the conversation. By totals it is the shortest prefix ever read
+//! in the session; by content it is the number of tokens that the first request had beyond those
+//! counted. The tokenizer's factor is the catalog's value for the family, not fitted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use haft_types::{CacheKind, CacheRule, ContentHash};
 use crate::figures;
 use crate::recorded::{Billed, Conversation};
 
-/// Tokens in a step of Gemini's implicit cache. The provider publishes none; the recorded counters
-/// show it.
+/// Tokens in a step of Gemini's implicit cache. The provider publishes no number; this one follows
+/// from the recorded counters.
 const GEMINI_STEP: u32 = 2_010;
-/// The model's tokens for each token that haft counts, by family.
+/// The model's tokens for each token counted by haft, by family.
 const CLAUDE: f64 = 1.25;
 const GEMINI: f64 = 1.2;
 
-/// The errors of one session, by way.
+/// The errors of one session, by method.
 pub(super) struct Session {
     source: String,
     totals: Vec<f64>,
@@ -68,7 +68,7 @@ impl Errors {
     }
 }
 
-/// Median, p90 and mean in per cent.
+/// Formats median, 90th percentile and mean in percent.
 fn told(errors: &mut [f64]) -> String {
     errors.sort_by(f64::total_cmp);
     let last = errors.len().saturating_sub(1) as f64;
@@ -83,7 +83,8 @@ fn told(errors: &mut [f64]) -> String {
     format!("{:.2} % | {:.2} % | {mean:.2} %", at(0.5), at(0.9))
 }
 
-/// Predicts what each request of a session read, and by how much of its prompt that is wrong.
+/// Predicts how many tokens each request of a session read from the cache, and returns the errors
+/// relative to the prompts.
 pub(super) fn errors(conversation: &Conversation) -> Session {
     let gemini = conversation.agent.contains("mini-swe");
     let hour = conversation.billed.iter().any(|billed| billed.w1h > 0);
@@ -117,7 +118,7 @@ pub(super) fn errors(conversation: &Conversation) -> Session {
     }
 }
 
-/// When each request was sent: after the message before its answer.
+/// Returns when each request was sent: at the time of the message before its answer.
 fn times(conversation: &Conversation) -> Vec<Duration> {
     let mut clock = Duration::ZERO;
     let time = |billed: &Billed| {
@@ -128,7 +129,7 @@ fn times(conversation: &Conversation) -> Vec<Duration> {
     conversation.billed.iter().map(time).collect()
 }
 
-/// Requests made of what the provider counted.
+/// Builds requests from the provider's counts.
 fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
     let absent = conversation.prompt.is_empty();
     let front = conversation
@@ -146,7 +147,7 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
         if billed.prompt() < total(&pieces) {
             pieces = begun();
         }
-        // The newest message is always marked, and what stands before the conversation.
+        // Only the newest message and the prefix before the conversation are marked.
         pieces
             .iter_mut()
             .skip(usize::from(front.is_some()))
@@ -158,7 +159,7 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
     requests
 }
 
-/// Requests made of the messages there were.
+/// Builds requests from the recorded messages.
 fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> {
     let scaled = |tokens: u32| (f64::from(tokens) * factor).round() as u64;
     let pieces = |billed: &Billed| -> Vec<CachePiece> {
@@ -198,7 +199,7 @@ fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> 
 }
 
 fn piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
-    // How many blocks a request added is not what is tested here; two are what most have.
+    // The number of blocks a request adds is not tested here; most requests add two.
     CachePiece {
         hash: ContentHash::of(name),
         tokens,

@@ -1,12 +1,12 @@
-//! A screen as SVG.
+//! Draws a terminal screen as SVG.
 
 use haft_text::{Svg, SvgElement};
 
-/// How wide and high a cell is.
+/// The width and height of a cell.
 const CELL: (f64, f64) = (8.4, 18.0);
 const MARGIN: f64 = 16.0;
 
-/// Colours around and behind the text.
+/// The default colors of text and background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Theme {
     Dark,
@@ -28,7 +28,7 @@ impl Theme {
         }
     }
 
-    /// The first eight colours of a terminal, and the bright ones.
+    /// Returns one of the eight ANSI colors; bright colors map to the plain ones.
     fn colour(self, number: u8) -> &'static str {
         const DARK: [&str; 8] = [
             "#3a3f4b", "#ef6b73", "#8fce7b", "#e5c07b", "#6cb6ff", "#d08be8", "#56c8d8", "#d8dbe2",
@@ -52,7 +52,7 @@ impl Theme {
     }
 }
 
-/// How a run of cells looks.
+/// The style of a run of cells.
 #[derive(PartialEq)]
 struct Style {
     colour: Option<String>,
@@ -91,7 +91,7 @@ impl Style {
     }
 }
 
-/// Draws the screen, without the empty rows below what it shows.
+/// Draws the screen without the empty rows at its end.
 pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
     let (rows, columns) = screen.size();
     let used = screen
@@ -135,7 +135,7 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
     svg.finish()
 }
 
-/// Where the letters of a cell stand.
+/// Returns the coordinates of the text in a cell.
 fn place(row: u16, column: u16) -> (f64, f64) {
     (
         MARGIN + f64::from(column) * CELL.0,
@@ -173,13 +173,13 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
         }
         let (x, y) = place(row, from + blanks as u16);
         let cells = (column - from) as usize - blanks - (text.trim_start().len() - shown.len());
-        // Whatever the font, letters stand in their cells.
+        // The explicit length keeps characters in their cells with any font.
         let text = svg
             .element("text")
             .number("x", x)
             .number("y", y)
             .number("textLength", cells as f64 * CELL.0);
-        // Blanks are no-break ones: renderers run others together.
+        // No-break spaces, because renderers collapse plain ones.
         style
             .write(text.attribute("lengthAdjust", "spacingAndGlyphs"))
             .text(&shown.replace(' ', "\u{a0}"));

@@ -1,4 +1,4 @@
-//! What is kept of long conversations, and how soon the page opens one.
+//! Measures the size of long recorded conversations, and the time the page needs to open one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::{RunningProxy, exchange};
 use crate::figures;
 
-/// Turns of a conversation whose recording is measured.
+/// Turns of each conversation whose storage is measured.
 const TURNS: usize = 200;
-/// Requests of the conversation that is opened.
+/// Requests of the conversation that is opened on the page.
 const OPENED: usize = 1_000;
 
-/// 10,000 requests in conversations of 200 turns: what is stored for each byte that was new must
-/// not grow.
+/// Records 10,000 requests in conversations of 200 turns, and checks that the bytes stored per new
+/// byte don't grow.
 pub(super) fn size(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let mut per_byte = Vec::new();
     for conversations in [5, 50] {
@@ -59,7 +59,7 @@ pub(super) fn size(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A conversation of 1,000 requests on the page: its timeline, and its last request.
+/// Opens a conversation of 1,000 requests on the page: its timeline and its last request.
 pub(super) fn page(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let proxy = RunningProxy::start(haft, upstream)?;
     converse(proxy.address, 0, OPENED)?;
@@ -127,8 +127,8 @@ fn opened(line: &str, id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One conversation, each request the one before and a step more: how many bytes were new, and how
-/// many were sent.
+/// Sends a conversation in which each request extends the previous one; returns the bytes that were
+/// new and the bytes sent.
 fn converse(address: SocketAddr, number: usize, turns: usize) -> anyhow::Result<(usize, usize)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -158,7 +158,7 @@ fn converse(address: SocketAddr, number: usize, turns: usize) -> anyhow::Result<
     Ok((fresh, sent))
 }
 
-/// The size of all files in a folder and below.
+/// Returns the total size of all files below a folder.
 fn bytes_in(folder: &Path) -> anyhow::Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder)? {

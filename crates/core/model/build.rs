@@ -1,13 +1,14 @@
 //! Writes the o200k vocabulary and the character classes of its pattern as flat tables into
 //! `OUT_DIR`, for `src/tokens/table.rs` to embed.
 //!
-//! Why at build time: the `tiktoken` crate unpacks its vocabulary into a hash map on first use,
-//! which costs more time and memory than haft's whole start-up may. A table in the binary's
-//! read-only data has no load time, and only the pages that a text touches ever become resident.
+//! The tables are built at compile time because the `tiktoken` crate unpacks its vocabulary into a
+//! hash map on first use, which costs more time and memory than haft's whole start-up may. A table
+//! in the binary's read-only data has no load time, and only the pages that a text touches become
+//! resident.
 //!
-//! Both sources are the reference's own: the tokens come out of `tiktoken`, the character classes
-//! out of `regex-syntax`, which the reference's pattern is compiled with. So they can't disagree
-//! about a Unicode version.
+//! Both sources are the reference's own: the tokens come from `tiktoken`, the character classes
+//! from `regex-syntax`, which compiles the reference's pattern. So the tables and the reference use
+//! one Unicode version.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use regex_syntax::hir::{Class, HirKind};
 #[path = "src/tokens/layout.rs"]
 mod layout;
 
-/// Ordinary tokens of `o200k_base`; what follows are special tokens, which haft counts as plain
-/// text.
+/// The number of ordinary tokens of `o200k_base`. Higher ranks are special tokens, which haft
+/// counts as plain text.
 const TOKENS: u32 = 199_998;
 
-/// The merge packs the length of a token into one byte.
+/// The longest token in bytes: the merge stores a length in one byte.
 const LONGEST: usize = u8::MAX as usize;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Every token's bytes, in the order of their ranks.
+/// Returns the bytes of every token, ordered by rank.
 fn tokens() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let encoding = tiktoken::get_encoding("o200k_base")
         .ok_or("tiktoken was built without vocab-o200k_base")?;
@@ -56,8 +57,8 @@ fn tokens() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     Ok(tokens)
 }
 
-/// All tokens in one row, and where each begins. One more offset than tokens, so that each has an
-/// end.
+/// Writes all tokens as one row of bytes, and the offset of each. There is one offset more than
+/// there are tokens, so that the last token has an end.
 fn write_tokens(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     let mut offsets = Vec::with_capacity((tokens.len() + 1) * 4);
     let mut end = 0_u32;
@@ -71,8 +72,8 @@ fn write_tokens(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The hash table: open addressing, linear probing, inserted by rank so that common tokens sit
-/// nearest their home.
+/// Writes the hash table: open addressing with linear probing. Tokens are inserted by rank, so that
+/// common ones are closest to their home slot.
 fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     let mut slots = vec![0_u32; SLOTS];
     for (rank, token) in (0_u32..).zip(tokens) {
@@ -92,7 +93,7 @@ fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A class for every code point, in two levels: a block number for each run of `CLASS_BLOCK` code
+/// Writes a class for every code point in two levels: a block number for each `CLASS_BLOCK` code
 /// points, then the distinct blocks.
 fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut classes = vec![class::OTHER; char::MAX as usize + 1];
@@ -126,7 +127,7 @@ fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The code points that a class of a regular expression matches.
+/// Returns the code points that a class of a regular expression matches.
 fn ranges(pattern: &str) -> Result<Vec<(char, char)>, Box<dyn Error>> {
     let hir = regex_syntax::parse(pattern)?;
     match hir.kind() {

@@ -1,4 +1,4 @@
-//! A response body sent piece by piece, perhaps slowly, perhaps cut off.
+//! A response body sent in pieces, optionally slowed down or cut off.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,44 +11,41 @@ use tokio::time::Sleep;
 
 use crate::script::Gate;
 
-/// The connection is to be dropped here, as the script says.
+/// Returned as the body's error where the script drops the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped as the script says")]
 pub(crate) struct Dropped;
 
-/// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// As it should.
     Clean,
-    /// The connection is dropped.
+    /// The connection is dropped after the last piece.
     Drop,
 }
 
-/// Whether the client is told the length in front.
+/// Whether the response announces its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// A stream, whose end is not known.
+    /// A stream of unknown length.
     Unknown,
-    /// A body in one piece.
     Known,
 }
 
-/// The body. Each piece reaches the socket before the next is looked at.
+/// A response body. Each piece is written to the socket before the next one is polled.
 pub(crate) struct ScriptBody {
     pieces: VecDeque<Bytes>,
     pause: Duration,
     end: End,
     length: Length,
     between: Between,
-    /// How many further pieces are sent before the gate holds the rest.
+    /// Pieces to send before the gate holds back the rest.
     hold: Option<(usize, Gate)>,
 }
 
-/// What has to happen before the next piece.
+/// The step before the next piece.
 enum Between {
     Nothing,
-    /// Let what was given be written: the connection flushes when a body has nothing ready.
+    /// Yield once: hyper flushes the connection when the body has no piece ready.
     Flush,
     Pause(Pin<Box<Sleep>>),
     Hold(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -62,7 +59,8 @@ impl ScriptBody {
         length: Length,
     ) -> Self {
         let pieces = pieces.into();
-        // The head of the response must be written before a drop, too.
+        // The response head must be written even if the connection is dropped before the first
+        // piece.
         let between = if pieces.is_empty() && end == End::Drop {
             Between::Flush
         } else {
@@ -78,7 +76,7 @@ impl ScriptBody {
         }
     }
 
-    /// The same body, of which the gate holds everything after the first `pieces`.
+    /// Makes `gate` hold back everything after the first `pieces` pieces.
     pub(crate) fn held_after(mut self, pieces: usize, gate: Gate) -> Self {
         self.hold = Some((pieces, gate));
         self
@@ -115,7 +113,7 @@ impl Body for ScriptBody {
             return Poll::Ready((self.end == End::Drop).then_some(Err(Dropped)));
         };
         self.between = match (self.pieces.is_empty(), self.end) {
-            // The end of the body travels with its last piece.
+            // The end of the body is sent together with its last piece.
             (true, End::Clean) => Between::Nothing,
             (true, End::Drop) => Between::Flush,
             (false, _) if self.pause.is_zero() => Between::Flush,

@@ -1,13 +1,14 @@
-//! A model that says what a script tells it to, over the four wire protocols, as strict as the real
-//! services.
+//! A scripted model server: it replies over the four wire protocols as a script says, and rejects
+//! what the real services reject.
 //!
-//! Used by tests, by `haft demo` and by hand (`scripted-model script.yaml`). It decodes requests
-//! with code of its own and must never use `haft-model`'s, so that a mistake made twice the same
-//! way shows. It reads no clock and no environment: the same script and requests give the same
-//! bytes. Behind the feature `test` are a fake clock, ids in sequence and a temporary home.
+//! Used by tests, by `haft demo` and by hand (`scripted-model script.yaml`). It must never use
+//! `haft-model`: requests are decoded by separate code, so that a mistake in the encoder can't hide
+//! behind an equal mistake in the decoder. It reads no clock and no environment: equal scripts and
+//! requests give equal bytes. The feature `test` adds a fake clock, sequential ids and a temporary
+//! home.
 //!
-//! Read first: [`Script`] and [`Reply`] (what is said), [`ScriptedServer`] (who says it), [`Seen`]
-//! (what it was told).
+//! Read first: [`Script`] and [`Reply`] (what the model replies), [`ScriptedServer`] (serves a
+//! script), [`Seen`] (a decoded request).
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +17,7 @@
 //!
 //! let server = ScriptedServer::start(Script::replies([Reply::text("Hello.")])?).await?;
 //! let base_url = server.base_url(Api::Anthropic);
-//! // … send requests to `base_url`, then look at what arrived:
+//! // … send requests to `base_url`, then inspect what arrived:
 //! assert!(server.refusals().is_empty());
 //! # Ok(())
 //! # }

@@ -1,4 +1,4 @@
-//! What arrived at the server: every request with its raw bytes, and what was done with it.
+//! Requests as they arrived at the server, with raw bytes and the outcome.
 
 use std::sync::Arc;
 
@@ -10,49 +10,47 @@ use crate::route::Route;
 use crate::rules::Refusal;
 use crate::seen::{FromPath, Seen, SeenError};
 
-/// One request as it arrived. Cloning it is cheap.
+/// One received request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Its place among all requests, from 1.
+    /// Position among all requests, from 1.
     pub number: u64,
-    /// Such as `POST`.
+    /// The HTTP method, such as `POST`.
     pub method: String,
-    /// The path with its query.
+    /// The path with its query string.
     pub path: String,
-    /// Header names, in lower case, and values.
+    /// Header names (lower case) and values.
     pub headers: Arc<[(String, String)]>,
     /// The body as received.
     pub body: Bytes,
-    /// What was done with it.
     pub handled: Handled,
     pub(crate) route: Route,
 }
 
-/// What the server did with a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Handled {
-    /// It gave a reply of the script.
+    /// The server sent a reply of the script.
     Replied {
-        /// The reply's place in the script, from 0.
+        /// Index of the reply in the script, from 0.
         reply: usize,
     },
-    /// It refused the request as the service would.
+    /// A rule rejected the request with the service's own error.
     Refused(Refusal),
-    /// No reply was left.
+    /// The script had no reply left.
     RanOut,
-    /// The body made no sense.
+    /// The body could not be decoded.
     Unreadable {
-        /// Why.
         reason: String,
     },
-    /// It counted tokens or listed models.
+    /// The request counted tokens or listed models.
     Informed,
-    /// There is nothing at that path.
+    /// Nothing is served at the path.
     NotFound,
 }
 
 impl Recorded {
-    /// The API it spoke, when it asked for a reply.
+    /// Returns the API of a request for a model reply; `None` for any other request.
     pub fn api(&self) -> Option<Api> {
         match self.route {
             Route::Generate { api, .. } => Some(api),
@@ -60,7 +58,7 @@ impl Recorded {
         }
     }
 
-    /// The first value of a header.
+    /// Returns the first value of a header; names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -68,7 +66,7 @@ impl Recorded {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Result<Value, SeenError> {
         serde_json::from_slice(&self.body).map_err(|_| SeenError {
             path: "(body)".to_owned(),
@@ -76,7 +74,8 @@ impl Recorded {
         })
     }
 
-    /// The request in neutral form; an error for anything but a request for a reply.
+    /// Decodes the request into the API-neutral form. Returns an error for requests other than for
+    /// a model reply.
     pub fn seen(&self) -> Result<Seen, SeenError> {
         match &self.route {
             Route::Generate { api, from_path } => {

@@ -1,4 +1,4 @@
-//! From a chosen reply to a whole HTTP response, with everything the script lets go wrong.
+//! Builds the HTTP response for a chosen reply, including every scripted fault.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::body::{End, Length, ScriptBody};
 use crate::script::{Hold, Replace, Reply, ReplyPart, ScriptedError, Stop};
 use crate::wire::{self, Answer, Wants, json_bytes};
 
-/// Small enough that a sentence takes several deltas.
+/// The default size of a text delta: small enough that a sentence takes several.
 const DEFAULT_DELTA_CHARS: usize = 24;
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream; charset=utf-8";
 
-/// What the reply has to know of its request.
+/// The properties of a request that its reply depends on.
 pub(crate) struct Asked<'a> {
     pub(crate) api: Api,
     pub(crate) model: &'a str,
     pub(crate) stream: bool,
     pub(crate) wants: Wants,
-    /// Distinguishes the ids in this reply from those in any other reply of the conversation.
+    /// Distinguishes the ids of this reply from those of other replies in the conversation.
     pub(crate) tag: String,
     pub(crate) body_bytes: usize,
 }
 
-/// The response to give for a reply of the script.
+/// Builds the response for a reply of the script.
 pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> {
     let api = asked.api;
     let fault = reply
@@ -42,7 +42,7 @@ pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> 
     }
     let http_error = match reply.error_event_after {
         None => reply.status,
-        // Only a stream has room for an error in its middle.
+        // Only a stream can carry an error in its middle.
         Some(_) if !asked.stream => Some(reply.status.unwrap_or(500)),
         Some(_) => None,
     };
@@ -90,7 +90,7 @@ pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> 
     )
 }
 
-/// A response that is not in the script: an error, a listing, a count.
+/// Builds a response that is not in the script: an error, a listing, a token count.
 pub(crate) fn plain(status: u16, body: &Value) -> Response<ScriptBody> {
     send(
         &Reply::default(),
@@ -121,7 +121,7 @@ fn answer<'a>(reply: &Reply, asked: Asked<'a>) -> Answer<'a> {
     }
 }
 
-/// Four bytes a token: no tokenizer, but in proportion.
+/// Estimates four bytes per token: proportional to the size, without a tokenizer.
 pub(crate) fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
@@ -178,7 +178,8 @@ fn send(
     } else {
         End::Clean
     };
-    // A body to be cut still announces its full length.
+    // The body of a dropped reply reports no length, since `content-length` is set below to the
+    // uncut size.
     let told = if end == End::Drop {
         Length::Unknown
     } else {

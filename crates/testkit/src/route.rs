@@ -1,32 +1,34 @@
-//! Which API a request means, told from its method, path and headers.
+//! Finds the API of a request from its method, path and headers.
 
 use haft_types::Api;
 use hyper::{HeaderMap, Method};
 
-/// What a request asks for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A reply of the model. Gemini names model and streaming in the path, the others in the body.
+    /// A model reply. Gemini puts the model and the streaming flag in the path, the others in the
+    /// body.
     Generate {
         api: Api,
         from_path: Option<PathModel>,
     },
-    /// The size of a request.
+    /// A token count.
     CountTokens { api: Api },
-    /// The models there are.
+    /// A list of models.
     Models { api: Api },
-    /// Nothing served here; the error is worded for this API.
+    /// A path that isn't served; `api` selects the shape of the error.
     Unknown { api: Api },
 }
 
-/// What a Gemini path says.
+/// The parts of a Gemini path that other APIs put in the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathModel {
     pub(crate) model: String,
     pub(crate) stream: bool,
 }
 
-/// The API whose clients send headers like these; OpenAI's send none of their own.
+/// Guesses the API from client headers. OpenAI clients send no header of their own, so they are the
+/// default.
 pub(crate) fn speaks(headers: &HeaderMap) -> Api {
     if headers.contains_key("anthropic-version") {
         Api::Anthropic
@@ -37,11 +39,11 @@ pub(crate) fn speaks(headers: &HeaderMap) -> Api {
     }
 }
 
-/// Finds the route; `client` decides where paths are the same on several APIs.
+/// Finds the route of a path; `client` decides if several APIs share the path.
 pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
     let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    // Clients differ in whether the version belongs to the base URL; here it may be left out, but
-    // not doubled.
+    // Clients differ in whether the base URL contains the version, so it is optional here. A
+    // doubled version is an error.
     let version = match segments.first() {
         Some(&version @ ("v1" | "v1beta" | "v1alpha")) => {
             segments.remove(0);

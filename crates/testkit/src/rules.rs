@@ -1,13 +1,13 @@
-//! What the real services refuse, as a list of rules.
+//! The requests that the real services reject, as a list of rules.
 //!
-//! The scripted server runs [`check`] before it answers, so that a request a real service would
-//! refuse is refused here too, with the service's own status, error shape and wording. Each
+//! The scripted server runs [`check_request`] before it replies, so that a request a real service
+//! would reject is rejected here too, with the service's own status, error shape and wording. Each
 //! [`Rule`] has a fixture folder `fixtures/rules/<api>/<rule id>/` with the nearest valid request,
-//! a request that differs in the one thing, and the whole error body.
+//! a request that differs in one thing, and the whole error body.
 //!
-//! Invariants: a rule passes over what another rule is responsible for (a value of the wrong type
-//! is not its business unless it says so); no rule refuses a request the public reference allows;
-//! every rule is linear in the size of the body; the first rule of the list that refuses decides.
+//! Invariants: a rule ignores what another rule is responsible for (a value of the wrong type,
+//! unless the rule is about types); no rule rejects a request that the public reference allows;
+//! every rule is linear in the size of the body; the first rule in the list that rejects decides.
 
 use haft_types::Api;
 use serde_json::Value;
@@ -21,19 +21,19 @@ mod openai_responses;
 
 use common::Problem;
 
-/// What a rule may look at beside the body.
+/// The parts of a request, besides the body, that rules examine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
     /// The model named in the path (Gemini); the other APIs name it in the body.
     pub model_from_path: Option<String>,
-    /// Whether the path or the body asks for a streamed answer.
+    /// True if the path or the body asks for a streamed reply.
     pub stream: bool,
-    /// Header names and values as received; names are compared without regard to case.
+    /// Header names and values as received; names are compared case-insensitively.
     pub headers: Vec<(String, String)>,
 }
 
 impl RequestInfo {
-    /// The first value of a header, whatever the case of its name.
+    /// Returns the first value of a header; names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -42,33 +42,32 @@ impl RequestInfo {
     }
 }
 
-/// An answer that refuses a request.
+/// An error response to a request that broke a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// The rule that was broken.
+    /// The id of the broken rule.
     pub rule: &'static str,
-    /// The HTTP status of the answer.
     pub status: u16,
-    /// The body of the answer, in the service's own error shape.
+    /// The body, in the service's own error shape.
     pub body: Value,
 }
 
-/// One thing a service refuses.
+/// One reason for which a service rejects a request.
 #[derive(Debug)]
 pub struct Rule {
-    /// The rule's name, unique within its API, and the name of its fixture folder.
+    /// The rule's name, unique within its API; also the name of its fixture folder.
     pub id: &'static str,
-    /// The service that has the rule.
+    /// The service that enforces the rule.
     pub api: Api,
-    /// What the public reference demands, in our own words.
+    /// The demand of the public reference, in our own words.
     pub statement: &'static str,
-    /// The public page that says so.
+    /// The public page that documents the rule.
     pub source: &'static str,
     check: fn(&Value, &RequestInfo) -> Result<(), Problem>,
 }
 
 impl Rule {
-    /// The refusal this rule gives, if the request breaks it.
+    /// Returns the service's error if the request breaks this rule.
     pub fn check(&self, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
         (self.check)(body, info).map_err(|problem| Refusal {
             rule: self.id,
@@ -82,17 +81,17 @@ impl Rule {
     }
 }
 
-/// Every rule of every API, in the order they are checked.
+/// Iterates over the rules of every API, in the order in which they are checked.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     Api::ALL.into_iter().flat_map(of)
 }
 
-/// Whether the service behind `api` would take this request; the first broken rule decides.
+/// Checks the request against the rules of `api`; returns the error of the first broken rule.
 pub fn check(api: Api, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
     of(api).iter().try_for_each(|rule| rule.check(body, info))
 }
 
-/// All rules as a page of Markdown, one table for each API: `docs/strict-rules.md`.
+/// Renders all rules as the Markdown page `docs/strict-rules.md`, with one table per API.
 pub fn page() -> String {
     let mut page = String::from(PAGE_HEAD);
     for api in Api::ALL {

@@ -1,11 +1,12 @@
-//! Reads model and streaming from the front of a body without parsing the conversation behind them.
+//! Reads the model and the streaming flag from the start of a body, without parsing the
+//! conversation after them.
 
 use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-/// What is needed to answer without looking at the conversation.
+/// The fields of a body that are needed for a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) model: Option<String>,
@@ -18,11 +19,11 @@ impl Head {
     }
 }
 
-/// Scans as much of the body as is needed. A body that is cut or broken gives what stood before the
-/// break.
+/// Scans the body until both fields are found. For a truncated or invalid body, returns the fields
+/// before the error.
 pub(crate) fn head(body: &[u8]) -> Head {
     let found = RefCell::new(Head::default());
-    // The error that stops the scan early is the normal case.
+    // An error that stops the scan early is the normal case.
     let _ = serde_json::Deserializer::from_slice(body).deserialize_map(Scan(&found));
     found.into_inner()
 }

@@ -1,8 +1,8 @@
-//! What the scripted model says: a list of replies, when each applies, and what goes wrong while it
-//! is sent.
+//! Scripts for the scripted model: a list of replies, the conditions under which each applies, and
+//! the faults while it is sent.
 //!
-//! A script is a YAML file or built in Rust. Invariant: a [`Script`] that exists has been checked,
-//! so that serving it cannot fail for a reason that lies in the script.
+//! A script is a YAML file or is built in Rust. Invariant: every [`Script`] has been checked, so
+//! that serving it cannot fail because of the script.
 
 use haft_types::{Api, Usage};
 use serde::Deserialize;
@@ -19,19 +19,19 @@ pub use load::ScriptError;
 pub(crate) use part::signature_or_made;
 pub use part::{ReplyPart, ScriptCall};
 
-/// A checked script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     pub(crate) replies: Replies,
     pub(crate) models: Vec<String>,
 }
 
-/// How replies are chosen.
+/// The way replies are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replies {
-    /// The first that applies and is not used up.
+    /// The first reply that applies and is not used up.
     Listed(Vec<Reply>),
-    /// By the number of assistant turns in the request: nothing is remembered between requests.
+    /// The reply at the number of assistant turns in the request; no state is kept between
+    /// requests.
     Turns(Vec<Reply>),
 }
 
@@ -43,29 +43,30 @@ impl Replies {
     }
 }
 
-/// The model listed when a script names none.
+/// The model listed if a script names none.
 pub(crate) const DEFAULT_MODEL: &str = "scripted-model";
 
 impl Script {
-    /// A script whose replies are taken in order, or as their conditions say.
+    /// Builds a script whose replies are used in order, or according to their conditions.
     pub fn replies(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
         Self::checked(Replies::Listed(replies.into_iter().collect()))
     }
 
-    /// A script indexed by the number of assistant turns in the request: a client that was killed
-    /// and asks again gets the same reply, and a restarted server goes on where the client is.
+    /// Builds a script indexed by the number of assistant turns in the request: a client that was
+    /// killed and repeats its request gets an equal reply, and a restarted server continues where
+    /// the client is.
     pub fn turns(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
         Self::checked(Replies::Turns(replies.into_iter().collect()))
     }
 
-    /// The same script with these models in its listings.
+    /// Sets the models in the server's listings.
     #[must_use]
     pub fn with_models(mut self, models: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.models = models.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Reads a script from YAML text; `file` names it in errors.
+    /// Parses a script from YAML; `file` is its name in errors.
     pub fn from_yaml(file: &str, text: &str) -> Result<Self, ScriptError> {
         load::from_yaml(file, text)
     }
@@ -85,38 +86,39 @@ impl Script {
     }
 }
 
-/// One reply of the model, and what may go wrong with it.
+/// One reply of the model, with its scripted faults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// When it applies; always, when absent.
+    /// The conditions under which the reply applies; always if absent.
     pub when: Option<When>,
-    /// How often it can be given: once when absent, without limit when absent and `when` is given.
+    /// Maximum number of times the reply can be given. If absent: one without `when`, unlimited
+    /// with `when`.
     pub times: Option<u32>,
 
-    /// The answer's text.
+    /// The text of the reply.
     pub text: Option<String>,
-    /// The reasoning before it.
+    /// The reasoning before the text.
     pub thinking: Option<String>,
-    /// The proof that goes with the reasoning; made up when absent, left out when empty.
+    /// The signature of the reasoning: generated if absent, omitted if empty.
     pub signature: Option<String>,
-    /// The tools it calls, after the text.
+    /// The tool calls after the text.
     pub tool_calls: Vec<ScriptCall>,
-    /// The parts in their own order, instead of the four above.
+    /// The parts in explicit order, instead of the four fields above.
     pub parts: Vec<ReplyPart>,
-    /// The tokens reported; estimated from sizes when absent.
+    /// The reported token usage; estimated from sizes if absent.
     #[serde(deserialize_with = "load::usage")]
     pub usage: Option<Usage>,
-    /// Why it stops; `tool_use` with calls and `end_turn` without, when absent.
+    /// The stop reason. If absent: `tool_use` with tool calls, `end_turn` without.
     pub stop: Option<Stop>,
 
-    /// The body is sent in pieces of this many bytes.
+    /// Send the body in pieces of this many bytes.
     pub chunk_bytes: Option<usize>,
-    /// Text and arguments are streamed in pieces of this many characters.
+    /// Stream text and arguments in pieces of this many characters.
     pub delta_chars: Option<usize>,
-    /// Wait before the first byte of the reply.
+    /// Milliseconds before the first byte of the reply.
     pub delay_ms: u64,
-    /// Wait between the events of a stream.
+    /// Milliseconds between the events of a stream.
     pub delta_delay_ms: u64,
     /// The gate that holds the body back, for scripts written in Rust.
     #[serde(skip)]
@@ -124,24 +126,23 @@ pub struct Reply {
 
     /// The HTTP status of an error reply.
     pub status: Option<u16>,
-    /// What the error says.
+    /// The error of an error reply.
     pub error: Option<ScriptedError>,
-    /// Seconds a client is told to wait.
+    /// Seconds in the `retry-after` header.
     pub retry_after: Option<f64>,
-    /// An error event takes the place of everything after this many events.
+    /// Replace everything after this many events with an error event.
     pub error_event_after: Option<usize>,
-    /// The connection is dropped after this many bytes of the body.
+    /// Drop the connection after this many bytes of the body.
     pub drop_after_bytes: Option<usize>,
-    /// These bytes are the body, whatever the API.
+    /// Send these bytes as the body, whatever the API.
     pub garbage: Option<Garbage>,
-    /// The stream ends without its end-of-message event.
+    /// End the stream without its end-of-message event.
     pub omit_end: bool,
-    /// Bytes of the body are replaced, to put in what no text can hold.
+    /// Replace bytes of the body, to insert bytes that are not valid UTF-8.
     pub replace: Option<Replace>,
 }
 
 impl Reply {
-    /// A reply of this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: Some(text.into()),
@@ -149,7 +150,7 @@ impl Reply {
         }
     }
 
-    /// An archive record in the form that haft accepts, with `text` in its first section.
+    /// A summary in the form that haft accepts, with `text` in its first section.
     pub fn summary(text: &str) -> Self {
         Self::text(format!(
             "## Objectives & Status\n{text}\n\n## Technical Context\nA test project.\n\n\
@@ -157,7 +158,7 @@ impl Reply {
         ))
     }
 
-    /// A reply that calls these tools.
+    /// A reply with tool calls.
     pub fn calls(calls: impl IntoIterator<Item = ScriptCall>) -> Self {
         Self {
             tool_calls: calls.into_iter().collect(),
@@ -165,12 +166,12 @@ impl Reply {
         }
     }
 
-    /// A reply that calls one tool.
+    /// A reply with one tool call.
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         Self::calls([ScriptCall::new(name, arguments)])
     }
 
-    /// A reply of these parts, in this order.
+    /// A reply with these parts, in this order.
     pub fn parts(parts: impl IntoIterator<Item = ReplyPart>) -> Self {
         Self {
             parts: parts.into_iter().collect(),
@@ -187,50 +188,48 @@ impl Reply {
         }
     }
 
-    /// The same reply, with this text.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
     }
 
-    /// The same reply, with this reasoning before it.
+    /// Adds reasoning before the text.
     #[must_use]
     pub fn with_thinking(mut self, thinking: impl Into<String>) -> Self {
         self.thinking = Some(thinking.into());
         self
     }
 
-    /// The same reply, reporting these tokens.
+    /// Sets the reported token usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// The same reply, only when this applies.
+    /// Restricts the reply to requests that meet these conditions.
     #[must_use]
     pub fn when(mut self, when: When) -> Self {
         self.when = Some(when);
         self
     }
 
-    /// The same reply, given this often.
+    /// Sets how often the reply can be given.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// The same reply, whose body is sent once the gate is open.
+    /// Holds the whole body back until the gate opens.
     #[must_use]
     pub fn held_by(mut self, gate: &Gate) -> Self {
         self.hold = Some(Hold::Start(gate.clone()));
         self
     }
 
-    /// The same reply, streamed in single characters, whose second half is sent once the gate is
-    /// open.
+    /// Streams the reply in single characters and holds the second half back until the gate opens.
     #[must_use]
     pub fn held_halfway_by(mut self, gate: &Gate) -> Self {
         self.delta_chars = Some(1);
@@ -238,7 +237,7 @@ impl Reply {
         self
     }
 
-    /// Its parts in order, however they were written.
+    /// Returns the reply's parts in order, from `parts` or from the single fields.
     pub(crate) fn ordered_parts(&self) -> Vec<ReplyPart> {
         if !self.parts.is_empty() {
             return self.parts.clone();
@@ -256,27 +255,26 @@ impl Reply {
     }
 }
 
-/// Why a scripted reply stops.
+/// The stop reason of a scripted reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The model is done.
     EndTurn,
-    /// It waits for results.
+    /// The model waits for tool results.
     ToolUse,
     /// The output limit was reached.
     Length,
-    /// The provider declines to answer.
+    /// The provider declined to answer.
     Refusal,
 }
 
-/// Conditions on a request; all that are given must hold.
+/// Conditions on a request; all of those given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
     /// A tool of this name is offered.
     pub tool_offered: Option<String>,
-    /// Who speaks last.
+    /// The role of the last message.
     pub last_role: Option<SeenRole>,
     /// The last message contains this text.
     pub last_contains: Option<String>,
@@ -284,28 +282,23 @@ pub struct When {
     pub assistant_messages: Option<usize>,
     /// The number of tool results in the request.
     pub tool_results: Option<usize>,
-    /// The number of the request, from 1; refused ones are not counted.
+    /// The number of the request, from 1; rejected requests are not counted.
     pub request: Option<u64>,
-    /// The wire protocol.
     pub api: Option<Api>,
-    /// The model's name.
     pub model: Option<String>,
 }
 
-/// The text of a scripted error: a message, or a message with the provider's own words for its
-/// kind.
+/// The text of a scripted error, optionally with the provider's type and code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptedError {
-    /// What the error says.
     pub message: String,
-    /// The provider's type (`status` for Gemini); follows from the HTTP status when absent.
+    /// The provider's error type (`status` for Gemini); derived from the HTTP status if absent.
     pub kind: Option<String>,
-    /// The provider's code, where its shape has one.
+    /// The provider's error code, if its error shape has one.
     pub code: Option<String>,
 }
 
 impl ScriptedError {
-    /// An error that says this.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -314,12 +307,11 @@ impl ScriptedError {
     }
 }
 
-/// A body that is not a reply.
+/// A response body that is not a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Garbage {
-    /// The bytes.
     pub body: Vec<u8>,
-    /// Their declared type.
+    /// The value of the `content-type` header.
     pub content_type: String,
 }
 
@@ -328,6 +320,6 @@ pub struct Garbage {
 pub struct Replace {
     /// The text whose first occurrence in each event is replaced.
     pub find: String,
-    /// What takes its place.
+    /// The replacement.
     pub with: Vec<u8>,
 }

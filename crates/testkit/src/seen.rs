@@ -1,12 +1,12 @@
-//! A request as the model would understand it, the same whichever API carried it.
+//! A request decoded into the form the model would understand, independent of the API.
 //!
-//! Decoded with code of its own, never with the code that encodes: a mistake made twice the same
-//! way would not show. What "the same" means: the system text; the tools by name, description and
-//! schema; then one ordered list of (role, part). Wire messages of one role that follow each other
-//! are one message; results are the tool's words, on every API; pictures inside a run of
-//! results stand after it, where APIs without pictures in results must put them; calls are numbered
-//! in order of appearance, and results name the number. Reasoning and signatures are kept but not
-//! compared, since each provider carries its own.
+//! Decoded by separate code, never by the code that encodes requests: otherwise equal mistakes
+//! would cancel out. Two requests are equivalent if they agree in the system text; the tools by
+//! name, description and schema; and one ordered list of (role, part). Consecutive wire messages of
+//! one role are merged; results have the role `Tool` on every API; images within a run of results
+//! follow the run, since some APIs can't put images into results; calls are numbered in order of
+//! appearance, and results refer to these numbers. Reasoning and signatures are kept but not
+//! compared, because each provider has its own form of them.
 
 use std::fmt;
 
@@ -24,50 +24,40 @@ mod show;
 
 use builder::Builder;
 
-/// A decoded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// The API that carried it.
+    /// The API of the request.
     pub api: Api,
-    /// The model asked.
     pub model: String,
-    /// The instructions; several blocks are joined by an empty line.
+    /// The system prompt; several blocks are joined by an empty line.
     pub system: String,
-    /// The tools offered.
     pub tools: Vec<SeenTool>,
-    /// The conversation.
     pub messages: Vec<SeenMessage>,
-    /// The most the model may write.
+    /// Maximum tokens the model may write.
     pub max_output_tokens: Option<u64>,
-    /// Whether a stream was asked for.
+    /// True if the client asked for a stream.
     pub stream: bool,
-    /// Where the request carries marks for the prefix cache, as paths such as
-    /// `messages[3].content[0]`.
+    /// Positions of prefix-cache marks in the request, as paths such as `messages[3].content[0]`.
     pub cache_marks: Vec<String>,
 }
 
-/// A tool as offered.
+/// A tool offered to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenTool {
-    /// Its name.
     pub name: String,
-    /// Its description.
     pub description: String,
-    /// Its schema; null without parameters.
+    /// The parameter schema; null if the tool has no parameters.
     pub parameters: Value,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeenRole {
     /// Instructions in the middle of the conversation.
     System,
-    /// The user.
     User,
-    /// The model.
     Assistant,
-    /// The tools.
     Tool,
 }
 
@@ -82,72 +72,66 @@ impl fmt::Display for SeenRole {
     }
 }
 
-/// Parts of one role that follow each other.
+/// Consecutive parts of one role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenMessage {
-    /// Who speaks.
     pub role: SeenRole,
-    /// What is said.
     pub parts: Vec<SeenPart>,
 }
 
-/// One part of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SeenPart {
-    /// Words.
     Text {
-        /// The words.
         text: String,
-        /// Whether a signature came with them.
+        /// True if the text has a signature.
         signed: bool,
     },
-    /// Reasoning sent back.
+    /// Reasoning that was sent back to the model.
     Thinking {
-        /// Its readable part, empty where the API does not carry one.
+        /// The readable part; empty if the API doesn't carry one.
         text: String,
-        /// Whether a signature or encrypted content came with it.
+        /// True if the reasoning has a signature or encrypted content.
         signed: bool,
     },
-    /// A call by the model.
+    /// A tool call by the model.
     ToolCall {
-        /// Its number in the request, from 1.
+        /// The number of the call in the request, from 1.
         number: usize,
-        /// Its id on the wire, if it had one.
+        /// The call's id on the wire, if it has one.
         id: Option<String>,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// The parsed arguments; a string holding the raw text when it is not JSON.
+        /// The parsed arguments; if they aren't JSON, a string with the raw text.
         arguments: Value,
-        /// Whether a signature came with it.
+        /// True if the call has a signature.
         signed: bool,
     },
-    /// The result of a call.
+    /// The result of a tool call.
     ToolResult {
-        /// The number of the call it answers; none when there is no such call.
+        /// The number of the call; `None` if the request has no such call.
         number: Option<usize>,
-        /// The call's id on the wire, if it had one.
+        /// The call's id on the wire, if it has one.
         id: Option<String>,
-        /// What the tool says.
+        /// The text of the result.
         text: String,
-        /// Whether it failed, where the API can say so.
+        /// True if the tool failed; `None` if the API can't express failure.
         failed: Option<bool>,
     },
-    /// A picture.
     Image {
-        /// Such as `image/png`; empty for a picture given by address.
+        /// The media type, such as `image/png`; empty for an image given by URL.
         media_type: String,
-        /// The hash of its base64 text, or of its address.
+        /// The hash of the base64 text, or of the URL.
         hash: ContentHash,
     },
-    /// Anything else, by its type on the wire.
+    /// Any other part.
     Other {
-        /// The type.
+        /// The type on the wire.
         kind: String,
     },
 }
 
 impl SeenPart {
-    /// The words of a text or a result.
+    /// Returns the text of a text part or a tool result.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } | Self::ToolResult { text, .. } => Some(text),
@@ -159,13 +143,13 @@ impl SeenPart {
     }
 }
 
-/// A body that cannot be understood.
+/// A request body could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("request body, at `{path}`: {what}")]
 pub struct SeenError {
-    /// Where, such as `messages[2].content`.
+    /// The position in the body, such as `messages[2].content`.
     pub path: String,
-    /// What was expected.
+    /// The expectation that the body violates there, such as "expected a list".
     pub what: &'static str,
 }
 
@@ -178,7 +162,7 @@ impl SeenError {
     }
 }
 
-/// What the path of a request says; only Gemini puts it there.
+/// Request properties that only Gemini puts in the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FromPath<'a> {
     pub(crate) model: Option<&'a str>,
@@ -186,7 +170,7 @@ pub(crate) struct FromPath<'a> {
 }
 
 impl Seen {
-    /// Decodes a body.
+    /// Decodes a request body.
     pub(crate) fn decode(
         api: Api,
         body: &Value,
@@ -200,7 +184,8 @@ impl Seen {
         }
     }
 
-    /// The text under a heading of the instructions, such as `MCP_SERVER_LIST`, up to the next one.
+    /// Returns the text under a heading of the system prompt, such as `MCP_SERVER_LIST`, up to the
+    /// next heading.
     pub fn section(&self, heading: &str) -> Option<&str> {
         let (_, text) = self.system.split_once(&format!("\n# {heading}\n\n"))?;
         let end = ["\n\n# ", "\n\n===="]
@@ -210,14 +195,14 @@ impl Seen {
         Some(&text[..end.unwrap_or(text.len())])
     }
 
-    /// Every part with who says it, in order.
+    /// Iterates over all parts in order, each with its role.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = (SeenRole, &SeenPart)> {
         self.messages
             .iter()
             .flat_map(|message| message.parts.iter().map(|part| (message.role, part)))
     }
 
-    /// The number of assistant turns.
+    /// Counts the messages of the assistant.
     pub fn assistant_turns(&self) -> usize {
         self.messages
             .iter()
@@ -225,14 +210,13 @@ impl Seen {
             .count()
     }
 
-    /// The number of tool results.
     pub fn tool_results(&self) -> usize {
         self.parts()
             .filter(|(_, part)| matches!(part, SeenPart::ToolResult { .. }))
             .count()
     }
 
-    /// The text parts of one role, in order.
+    /// Returns the texts and results of one role, in order.
     pub fn texts(&self, role: SeenRole) -> Vec<&str> {
         self.parts()
             .filter(|(speaker, _)| *speaker == role)
@@ -240,7 +224,7 @@ impl Seen {
             .collect()
     }
 
-    /// Whether a text or a result of the last message contains this.
+    /// True if a text or a tool result of the last message contains `words`.
     pub fn last_contains(&self, words: &str) -> bool {
         let said = |part: &SeenPart| part.text().is_some_and(|text| text.contains(words));
         self.messages
@@ -249,7 +233,7 @@ impl Seen {
     }
 }
 
-/// The list under `key`; an absent one is empty.
+/// Returns the array at `key`; empty if absent.
 fn list<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a [Value], SeenError> {
     match object.get(key) {
         None | Some(Value::Null) => Ok(&[]),
@@ -258,7 +242,7 @@ fn list<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a [Value], See
     }
 }
 
-/// The text under `key`, which must be there.
+/// Returns the required string at `key`.
 fn text<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a str, SeenError> {
     object
         .get(key)
@@ -266,7 +250,7 @@ fn text<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a str, SeenErr
         .ok_or_else(|| SeenError::new(join(path, key), "expected a string"))
 }
 
-/// The text under `key`, or nothing.
+/// Returns the string at `key`, if there is one.
 fn maybe<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
@@ -283,12 +267,12 @@ fn join(path: &str, key: &str) -> String {
     }
 }
 
-/// Arguments carried as text.
+/// Parses arguments that are sent as text. If they aren't JSON, returns the text as a string.
 fn parse_arguments(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap_or_else(|_| Value::String(raw.to_owned()))
 }
 
-/// A picture given as an address, perhaps one that holds it.
+/// Returns the image at a URL, which may be a `data:` URL.
 fn image_at(url: &str) -> SeenPart {
     let inline = url
         .strip_prefix("data:")

@@ -1,25 +1,26 @@
-//! Chooses the reply to a request: the first that applies and is not used up, or by turn.
+//! Chooses the reply to a request: the first that applies and is not used up, or the one at the
+//! request's turn.
 
 use crate::script::{Replies, Reply, Script, When};
 use crate::seen::Seen;
 
-/// What has been given so far.
+/// Counts the replies given so far.
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
     used: Vec<u32>,
     served: u64,
 }
 
-/// The choice for one request.
+/// The reply chosen for one request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// The number of the request, from 1.
     pub(crate) request: u64,
-    /// The reply's place in the script; none when the script has run out.
+    /// The reply's index in the script; `None` if no reply is left.
     pub(crate) reply: Option<usize>,
 }
 
-/// Whether choosing needs the request decoded.
+/// True if choosing a reply requires the decoded request.
 pub(crate) fn needs_seen(script: &Script) -> bool {
     match &script.replies {
         Replies::Turns(_) => true,
@@ -28,7 +29,7 @@ pub(crate) fn needs_seen(script: &Script) -> bool {
 }
 
 impl Selector {
-    /// Chooses and counts; `seen` is needed exactly where [`needs_seen`] says so.
+    /// Chooses a reply and counts it as used. `seen` is required if [`needs_seen`] is true.
     pub(crate) fn choose(&mut self, script: &Script, seen: Option<&Seen>) -> Choice {
         self.served += 1;
         let request = self.served;
@@ -69,7 +70,7 @@ fn limit(reply: &Reply) -> Option<u32> {
 }
 
 fn holds(when: &When, seen: &Seen, request: u64) -> bool {
-    // Every field is named, so that a new condition cannot be forgotten here.
+    // All fields are listed, so that a new condition can't be forgotten here.
     let When {
         tool_offered,
         last_role,
@@ -99,7 +100,7 @@ fn holds(when: &When, seen: &Seen, request: u64) -> bool {
         && model.as_ref().is_none_or(|model| *model == seen.model)
 }
 
-/// Why no reply is left, for the error a client gets.
+/// Formats the error message for a request for which no reply is left.
 pub(crate) fn ran_out(script: &Script, request: u64, seen: Option<&Seen>) -> String {
     let turns = seen.map_or(0, Seen::assistant_turns);
     match &script.replies {

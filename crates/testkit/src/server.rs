@@ -1,8 +1,8 @@
-//! The server: one port for four APIs, every request checked, recorded and answered from the
+//! The server: one port for four APIs; every request is checked, recorded and answered from the
 //! script.
 //!
-//! Invariant: a request is recorded before the first byte of its reply is sent, so whoever has a
-//! reply can look the request up.
+//! Invariant: a request is recorded before the first byte of its reply is sent, so a client that
+//! has a reply can read the record of its request.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,32 +29,29 @@ mod handle;
 /// The server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The port cannot be used.
     #[error("cannot listen on 127.0.0.1:{port}; choose another port, or 0 for any free one")]
     Listen {
-        /// The port asked for.
+        /// The requested port; 0 for any free one.
         port: u16,
-        /// Why.
         source: std::io::Error,
     },
-    /// The thread of a server that runs on its own could not be started.
+    /// The thread of [`Builder::start_in_thread`] could not be started.
     #[error("cannot start the scripted server's thread")]
     Thread {
-        /// Why.
         source: std::io::Error,
     },
 }
 
-/// How much the server does with each request.
+/// The work the server does for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Rules are checked and requests recorded.
+    /// Check rules and record requests.
     Strict,
-    /// Neither; only times are kept.
+    /// Skip both, and record only timings.
     Lean,
 }
 
-/// How to start a server.
+/// Options for starting a server.
 #[derive(Debug)]
 pub struct Builder {
     script: Script,
@@ -63,21 +60,21 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Listens on this port rather than on any free one.
+    /// Sets the port; the default is any free one.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// For benchmarks: no rules, no recording, only [`ScriptedServer::timings`].
+    /// Turns off rules and recording, for benchmarks; only [`ScriptedServer::timings`] is recorded.
     #[must_use]
     pub fn lean(mut self) -> Self {
         self.mode = Mode::Lean;
         self
     }
 
-    /// Starts it as tasks of the present tokio runtime.
+    /// Starts the server as tasks of the current tokio runtime.
     pub async fn start(self) -> Result<ScriptedServer, ServerError> {
         let (listener, address) = self.listen().await?;
         let shared = self.shared();
@@ -89,7 +86,7 @@ impl Builder {
         })
     }
 
-    /// Starts it in a thread of its own, for callers without a runtime or that block theirs.
+    /// Starts the server in its own thread, for callers that have no runtime or block it.
     pub fn start_in_thread(self) -> Result<ScriptedServer, ServerError> {
         let thread = |source| ServerError::Thread { source };
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -147,7 +144,7 @@ impl Builder {
     }
 }
 
-/// What the tasks of a server share.
+/// State shared by the tasks of a server.
 #[derive(Debug)]
 struct Shared {
     script: Script,
@@ -178,17 +175,17 @@ enum Running {
 }
 
 impl ScriptedServer {
-    /// Starts a strict server on a free port, as tasks of the present tokio runtime.
+    /// Starts a strict server on a free port, as tasks of the current tokio runtime.
     pub async fn start(script: Script) -> Result<Self, ServerError> {
         Self::builder(script).start().await
     }
 
-    /// Starts a strict server on this port.
+    /// Starts a strict server on `port`.
     pub async fn start_on(script: Script, port: u16) -> Result<Self, ServerError> {
         Self::builder(script).port(port).start().await
     }
 
-    /// For everything else.
+    /// Returns a builder, for a lean server or one in its own thread.
     pub fn builder(script: Script) -> Builder {
         Builder {
             script,
@@ -197,8 +194,8 @@ impl ScriptedServer {
         }
     }
 
-    /// The base URL a client of this API is given: with the version part for OpenAI's, without for
-    /// the others.
+    /// Returns the base URL for clients of `api`: with the version part for OpenAI's APIs, without
+    /// it for the others.
     pub fn base_url(&self, api: Api) -> String {
         match api {
             Api::OpenaiChat | Api::OpenaiResponses => format!("http://{}/v1", self.address),
@@ -206,12 +203,11 @@ impl ScriptedServer {
         }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Every request so far, in order of arrival; nothing in a lean server.
+    /// Returns all requests so far, in order of arrival. Empty for a lean server.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared
             .recorded
@@ -220,14 +216,14 @@ impl ScriptedServer {
             .clone()
     }
 
-    /// The requests for a reply, refused ones included.
+    /// Returns the requests for a model reply, including rejected ones.
     pub fn generations(&self) -> Vec<Recorded> {
         let mut requests = self.requests();
         requests.retain(|request| request.api().is_some());
         requests
     }
 
-    /// What was refused, and by which rule.
+    /// Returns the errors of all rejected requests.
     pub fn refusals(&self) -> Vec<Refusal> {
         self.requests()
             .into_iter()
@@ -242,9 +238,9 @@ impl ScriptedServer {
             .collect()
     }
 
-    /// Waits until this many requests have arrived.
+    /// Waits until `count` requests have arrived.
     pub async fn wait_for_requests(&self, count: usize) {
-        // The sender lives as long as `self`, so this cannot end otherwise.
+        // The sender lives as long as `self`, so waiting can't fail.
         let _ = self
             .shared
             .count
@@ -253,12 +249,12 @@ impl ScriptedServer {
             .await;
     }
 
-    /// The connections open now.
+    /// Returns the number of open connections.
     pub fn open_connections(&self) -> usize {
         self.shared.connections.load(Ordering::Acquire)
     }
 
-    /// When each request came and its reply went; only in a lean server.
+    /// Returns the times of each request and its reply. Empty unless the server is lean.
     pub fn timings(&self) -> Vec<Timing> {
         self.shared.timings.all()
     }
@@ -279,18 +275,19 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Accepts connections until dropped; its connections end with it.
+/// Accepts connections until dropped; dropping it also ends the connections.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else {
-                    // An accept fails for reasons of that one connection, or for lack of descriptors, which passes.
+                    // Accept fails because of this one connection, or because descriptors ran out,
+                    // which is temporary.
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
                 };
-                // Without it the kernel would hold back small events.
+                // Otherwise the kernel would delay small events (Nagle's algorithm).
                 let _ = stream.set_nodelay(true);
                 connections.spawn(serve(stream, Arc::clone(&shared)));
             }
@@ -305,14 +302,14 @@ async fn serve(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
     let socket = TokioIo::new(Socket::new(stream, watch.clone()));
     let service =
         service_fn(move |request| handle::handle(Arc::clone(&shared), watch.clone(), request));
-    // An error here is a client that went away, or a drop the script asked for.
+    // An error here means that the client disconnected or that the script dropped the connection.
     let _ = http1::Builder::new()
         .auto_date_header(false)
         .serve_connection(socket, service)
         .await;
 }
 
-/// Counts a connection while it is open.
+/// Counts a connection as open until dropped.
 struct Open(Arc<Shared>);
 
 impl Open {

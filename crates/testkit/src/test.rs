@@ -1,4 +1,4 @@
-//! What tests need besides a model: time and ids that do not vary, a home of their own, readable
+//! Test support besides the model: a clock and ids that don't vary, a temporary home, readable
 //! comparisons, campaigns.
 
 mod assert;

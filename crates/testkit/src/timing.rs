@@ -1,4 +1,4 @@
-//! When the bytes of each request and reply passed the socket, for benchmarks.
+//! Records when the bytes of each request and reply passed the socket, for benchmarks.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,9 +12,9 @@ use tokio::net::TcpStream;
 /// The times of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// When the first byte of its head was read.
+    /// The time at which the first byte of the request's head was read.
     pub received: Instant,
-    /// When the last byte of the reply so far was written.
+    /// The time at which the latest byte of the reply was written.
     pub replied: Option<Instant>,
 }
 
@@ -47,14 +47,14 @@ impl Timings {
     }
 }
 
-/// Where a connection is in its present request.
+/// The state of a connection's current request.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Waiting for a request.
+    /// No request has begun.
     Idle,
-    /// Bytes have come, no reply yet.
+    /// Bytes have been read, but the reply hasn't begun.
     Reading(Instant),
-    /// The reply is under way.
+    /// The reply is being written; the index of its [`Timing`].
     Replying(usize),
 }
 
@@ -73,7 +73,7 @@ impl Watch {
         }
     }
 
-    /// The request has been read; what is written from now on is its reply.
+    /// Marks the request as read: bytes written from now on belong to its reply.
     pub(crate) fn replying(&self) {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Reading(received) = *phase {
@@ -83,7 +83,7 @@ impl Watch {
 
     fn read(&self) {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
-        // Bytes that come while a reply is under way, or after it, begin the next request.
+        // Bytes that arrive during or after a reply begin the next request.
         if matches!(*phase, Phase::Idle | Phase::Replying(_)) {
             *phase = Phase::Reading(Instant::now());
         }
@@ -97,7 +97,7 @@ impl Watch {
     }
 }
 
-/// A socket that notes when bytes pass, if it is watched.
+/// A socket that records when bytes pass, if it has a [`Watch`].
 pub(crate) struct Socket {
     stream: TcpStream,
     watch: Option<Watch>,

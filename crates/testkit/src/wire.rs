@@ -1,7 +1,7 @@
-//! From a scripted reply to the bytes each service would send.
+//! Encodes scripted replies as the bytes each service would send.
 //!
-//! Every field and event that the official clients read is there, in the order the services use.
-//! The clock and chance play no part: the same script and the same request give the same bytes.
+//! All fields and events that the official clients read are included, in the services' order.
+//! Nothing depends on the clock or on randomness: equal scripts and requests give equal bytes.
 
 use haft_types::{Api, Usage};
 use serde::Serialize;
@@ -15,12 +15,12 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-/// The time in every reply: 2025-01-01T00:00:00Z.
+/// The creation time in every reply: 2025-01-01T00:00:00Z.
 const CREATED: u64 = 1_735_689_600;
 
-/// A reply ready to be written in the shape of an API.
+/// A reply ready to be encoded for any API.
 pub(crate) struct Answer<'a> {
-    /// Distinguishes this reply's ids from those of any other reply in the conversation.
+    /// Distinguishes the ids of this reply from those of other replies in the conversation.
     pub(crate) tag: String,
     pub(crate) model: &'a str,
     pub(crate) parts: Vec<ReplyPart>,
@@ -30,19 +30,19 @@ pub(crate) struct Answer<'a> {
     pub(crate) wants: Wants,
 }
 
-/// What the request asked to get besides the reply.
+/// The request's options for the shape of the reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
-    /// Chat: a last chunk with the usage.
+    /// Chat: a final chunk with the usage.
     pub(crate) usage_chunk: bool,
-    /// Responses: reasoning that can be sent back.
+    /// Responses: reasoning in a form that can be sent back.
     pub(crate) encrypted_reasoning: bool,
-    /// Gemini: events rather than a JSON list.
+    /// Gemini: server-sent events instead of a JSON list.
     pub(crate) events: bool,
 }
 
 impl Wants {
-    /// Reads it from a body and the query of its path.
+    /// Reads the options from a request body and the query string of its path.
     pub(crate) fn read(body: &Value, query: &str) -> Self {
         let included = body.get("include").and_then(Value::as_array);
         Self {
@@ -58,7 +58,7 @@ impl Wants {
         }
     }
 
-    /// What every streaming client of ours asks for, when the body is not read.
+    /// The options that all our streaming clients set, used if the body is not parsed.
     pub(crate) const ALL: Self = Self {
         usage_chunk: true,
         encrypted_reasoning: true,
@@ -74,14 +74,14 @@ impl Answer<'_> {
     }
 }
 
-/// One event of a stream, as bytes.
+/// The bytes of one stream event.
 pub(crate) struct Frame {
     pub(crate) bytes: Vec<u8>,
-    /// Whether it, or what follows, tells the client that the message is complete.
+    /// True if this event or a later one completes the message.
     pub(crate) ends: bool,
 }
 
-/// The events of a streamed reply.
+/// Encodes a reply as the events of a stream.
 pub(crate) fn stream(api: Api, answer: &Answer<'_>) -> Vec<Frame> {
     match api {
         Api::OpenaiChat => openai_chat::stream(answer),
@@ -91,7 +91,7 @@ pub(crate) fn stream(api: Api, answer: &Answer<'_>) -> Vec<Frame> {
     }
 }
 
-/// The body of a reply in one piece.
+/// Encodes a reply as a single body.
 pub(crate) fn whole(api: Api, answer: &Answer<'_>) -> Vec<u8> {
     match api {
         Api::OpenaiChat => json_bytes(&openai_chat::whole(answer)),
@@ -101,7 +101,7 @@ pub(crate) fn whole(api: Api, answer: &Answer<'_>) -> Vec<u8> {
     }
 }
 
-/// The reply to a request to count tokens; the OpenAI APIs have none.
+/// Encodes the reply to a token-count request. The OpenAI APIs have no such request.
 pub(crate) fn token_count(api: Api, tokens: u64) -> Value {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses | Api::Anthropic => {
@@ -114,7 +114,7 @@ pub(crate) fn token_count(api: Api, tokens: u64) -> Value {
     }
 }
 
-/// The listing of a script's models.
+/// Encodes the list of a script's models.
 pub(crate) fn models(api: Api, script: &Script) -> Value {
     use serde_json::json;
     match api {
@@ -147,13 +147,12 @@ pub(crate) fn models(api: Api, script: &Script) -> Value {
     }
 }
 
-/// Bytes of a value that cannot fail to serialise: our own shapes have string keys and finite
-/// numbers.
+/// Serializes a value. Can't fail for our types, which have string keys and finite numbers.
 pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// An event with only data.
+/// Encodes a server-sent event that has only data.
 fn data(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = b"data: ".to_vec();
     bytes.extend(json_bytes(value));
@@ -161,14 +160,14 @@ fn data(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-/// An event named like the `type` of its data.
+/// Encodes a server-sent event with a name.
 fn named(name: &str, value: &impl Serialize) -> Vec<u8> {
     let mut bytes = format!("event: {name}\n").into_bytes();
     bytes.extend(data(value));
     bytes
 }
 
-/// The text in pieces of so many characters; none for an empty text.
+/// Splits a text into pieces of `characters` characters. Empty for an empty text.
 fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -29,7 +29,7 @@ use crate::plan::RunPlan;
 use crate::project::Project;
 use crate::{defaults_notice, keys, knowledge, models, sandbox, spill, store, tool_help, wiring};
 
-/// Everything sessions are opened with that is the same for all of them.
+/// Opens sessions. Holds everything that all sessions share.
 #[derive(Clone)]
 #[must_use]
 pub struct Agent {
@@ -49,7 +49,7 @@ pub struct Agent {
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
 
-/// Who hears what must not be shown, once it is known.
+/// Called with the masker of each session before the session is opened.
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
@@ -164,7 +164,7 @@ impl Agent {
         self.with_extensions([extension])
     }
 
-    /// The same with these extensions, after those it has.
+    /// Adds extensions after the existing ones.
     pub fn with_extensions(
         mut self,
         extensions: impl IntoIterator<Item = Arc<dyn Extension>>,
@@ -173,8 +173,8 @@ impl Agent {
         self
     }
 
-    /// The same with a listener that hears what must not be shown before a session is opened: keys
-    /// out of files and of extensions, which a log outside of the session cannot know.
+    /// Sets a listener that receives the masker of each session before the session is opened. A log
+    /// outside of the session needs it to mask secrets from files and extensions.
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
         Self {
             on_masker: Some(Arc::new(tell)),
@@ -182,13 +182,12 @@ impl Agent {
         }
     }
 
-    /// The same with a record of what calls change in files: before a file is changed, what it held
-    /// is saved there.
+    /// Sets the record of changes. The content of a file is saved there before a call changes it.
     pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
         Self { changes, ..self }
     }
 
-    /// The same with copies of the project for sub-agents that ask for one.
+    /// Sets the provider of project copies, for sub-agents that work in a copy.
     pub fn with_project_copies(self, copies: Arc<dyn ProjectCopies>) -> Self {
         Self {
             copies: Some(copies),
@@ -215,7 +214,8 @@ impl Agent {
         })
     }
 
-    /// Opens a new conversation, named after this task. It is stored with its first message.
+    /// Opens a new conversation with `task` as its title. The conversation is stored with its first
+    /// message.
     pub async fn start(&self, task: &str) -> Result<Session, SetupError> {
         self.open(self.plan(Which::New {
             title: task.to_owned(),
@@ -223,23 +223,25 @@ impl Agent {
         .await
     }
 
-    /// Opens the conversation with this id or name again.
+    /// Reopens the conversation with this id or name.
     pub async fn resume(&self, name: &str) -> Result<Session, SetupError> {
         self.open(self.plan(Which::Named(name.to_owned()))?).await
     }
 
-    /// Opens the session a run works in.
+    /// Opens the session of a run.
     pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
         let (session, services, which) = Box::pin(self.prepare(plan)).await?;
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }
 
-    /// What the session a run works in is opened with, for whoever has something to change before.
+    /// Prepares the arguments of [`Session::open`], for callers that change them before opening the
+    /// session.
     pub async fn prepare(
         &self,
         mut plan: RunPlan,
     ) -> Result<(SessionConfig, Services, Which), SetupError> {
-        // Done by the time the store is open, whose disk is waited for.
+        // Preparing the masker in a thread takes less time than opening the store, which waits for
+        // the disk.
         drop(std::thread::Builder::new().spawn(Masker::prepare));
         let agent = self.tightened(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
@@ -288,7 +290,8 @@ impl Agent {
         Ok((session, services, which))
     }
 
-    /// The model of a plan with its key, or the one in its place and a notice that says why.
+    /// Resolves the model of a plan and its key. If the model cannot be used, returns the fallback
+    /// model and a notice with the reason.
     fn usable_model(
         &self,
         plan: &mut RunPlan,
@@ -320,7 +323,7 @@ impl Agent {
         ))
     }
 
-    /// Opens a conversation as these messages tell it, only to see what would be sent next.
+    /// Opens a conversation with these messages for inspecting the next request.
     pub async fn look(
         &self,
         mut plan: RunPlan,
@@ -333,7 +336,7 @@ impl Agent {
             models::declared_model(&agent.places.environment, &agent.config, &plan.model)?;
         let key = match look {
             Look::Only | Look::AsTrusted => None,
-            // Without a key it is asked without one.
+            // Without a key, requests are sent without authentication.
             Look::MayAsk => agent.key(&declared).unwrap_or_default(),
         };
         let sandbox = Sandbox::off("nothing is run");
@@ -342,8 +345,8 @@ impl Agent {
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }
 
-    /// The agent of this run: a project that is trusted may tighten what is allowed, whoever opens
-    /// the session.
+    /// Returns the agent for this run. A trusted project may restrict the run, regardless of the
+    /// caller.
     fn tightened(&self, plan: &mut RunPlan, as_trusted: bool) -> Result<Box<Self>, SetupError> {
         let mut agent = Box::new(self.clone());
         if as_trusted || knowledge(&self.places, &plan.project)?.1.is_trusted() {
@@ -363,15 +366,15 @@ impl Agent {
     }
 }
 
-/// What a look may do.
+/// The access of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing but look; no key is needed.
+    /// Only reads; needs no key.
     Only,
-    /// The same with the project's rules, instructions and agents as if it were trusted. Its hooks,
-    /// tools and servers stay unknown.
+    /// Like [`Self::ReadOnly`], but with the project's rules, instructions and agents as if the
+    /// project were trusted. Its hooks, tools and servers are not loaded.
     AsTrusted,
-    /// A model may be asked.
+    /// Requests to a model are allowed.
     MayAsk,
 }
 

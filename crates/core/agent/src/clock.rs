@@ -1,10 +1,10 @@
-//! The real clock and real ids.
+//! The system clock and random ids.
 
 use haft_types::{Clock, IdSource, Timestamp};
 use jiff::Unit;
 use uuid::Uuid;
 
-/// The wall clock, to the millisecond.
+/// The system clock, in milliseconds of precision.
 pub struct WallClock;
 
 impl Clock for WallClock {
@@ -14,7 +14,7 @@ impl Clock for WallClock {
     }
 }
 
-/// Random ids.
+/// A source of random UUIDs.
 pub struct RandomIds;
 
 impl IdSource for RandomIds {

@@ -1,9 +1,9 @@
-//! The configuration: built-in values < the user's file < the environment < flags, lowered once
-//! into one [`Config`].
+//! The configuration, built from layers: built-in values, the user's file, the environment, flags,
+//! in increasing precedence.
 //!
-//! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and
-//! every value knows where it came from. Sections of extensions and front ends are declared as a
-//! [`Section`] by whoever registers them.
+//! Each crate owns the struct of its section. Unknown keys are errors with a suggestion, and the
+//! origin of every value is recorded. Sections of extensions and front ends are declared as a
+//! [`Section`] when these are registered.
 
 mod broken;
 mod file;
@@ -37,47 +37,46 @@ pub use schema::schema;
 pub use section::Section;
 pub use variables::UnknownVariable;
 
-/// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and
-/// [`lower`] know which there are.
+/// The whole configuration. Deserializing it accepts any section; [`load_config`],
+/// [`check_config_text`] and [`lower_table`] check the section names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
     /// The main model, as `provider/model`.
     pub model: Option<String>,
-    /// Where models are served.
+    /// Model servers, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// What is known of models.
+    /// Properties of models, by name.
     pub models: BTreeMap<String, ModelConfig>,
-    /// Short names of models, beside those that are built in.
+    /// Short names of models, in addition to the built-in ones.
     pub model_aliases: BTreeMap<String, String>,
-    /// How much of a currency is one USD, by its code.
+    /// The value of one USD in other currencies, by currency code.
     pub currency_rates: BTreeMap<String, f64>,
-    /// Which model does what beside the main one.
+    /// The models for roles other than the main one.
     pub model_roles: ModelRoles,
-    /// How requests are built.
+    /// Settings of the context engine.
     pub context: Policy,
-    /// The role of the model.
     pub roles: RolesConfig,
-    /// What stands in the place of sections of the system prompt.
+    /// Replacements for sections of the system prompt.
     pub prompt: PromptConfig,
-    /// What may happen without asking.
+    /// Permission mode and rules.
     pub permissions: PermissionsConfig,
-    /// Which tools are offered.
+    /// The selection of tools.
     pub tools: ToolsConfig,
-    /// Where conversations are kept.
+    /// The storage of conversations.
     pub store: StoreConfig,
-    /// How failed requests are tried again.
+    /// The retries of failed requests.
     pub retry: RetryConfig,
-    /// What holds commands in.
+    /// The sandbox of commands.
     pub sandbox: SandboxConfig,
-    /// Commands that are run at points of a run.
+    /// Commands that run at points of a run.
     pub hooks: HooksConfig,
-    /// How much of an output is shown and kept, and how much may run at once.
+    /// Limits on outputs and on concurrent commands.
     pub limits: LimitsConfig,
-    /// Agents that are written to together.
+    /// Groups of agents that can be addressed together.
     pub groups: BTreeMap<String, GroupConfig>,
-    /// The sections of extensions and front ends, by name: checked when they were loaded, read by
-    /// [`Config::section`].
+    /// The sections of extensions and front ends, by name. They were checked when they were loaded;
+    /// read them with [`Config::read_section`].
     #[serde(skip)]
     pub sections: BTreeMap<String, toml::Value>,
     /// Environment variables that begin with `HAFT_` and have no effect. A session reports each as
@@ -87,7 +86,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The keys of the core, beside which there are the sections of extensions.
+    /// The keys of the core; the sections of extensions are further keys.
     pub(crate) const KEYS: [&'static str; 17] = [
         "model",
         "providers",
@@ -108,8 +107,7 @@ impl Config {
         "groups",
     ];
 
-    /// The section of this name, as the crate reads it that owns it; its default when nothing is
-    /// configured.
+    /// Parses a section as the type of its owner. A section that is not configured has its default.
     pub fn section<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ConfigError> {
         let Some(value) = self.sections.get(name) else {
             return Ok(T::default());
@@ -123,8 +121,8 @@ impl Config {
         })
     }
 
-    /// The models that play a role, the first one first; those of the main role when it has none of
-    /// its own.
+    /// Returns the models for a role in order of preference. A role without models of its own uses
+    /// those of the main role.
     pub fn models_of(&self, role: ModelRole) -> Vec<String> {
         if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
             return self.model_roles.own(role).to_vec();
@@ -137,14 +135,14 @@ impl Config {
         self.model.iter().chain(rest).cloned().collect()
     }
 
-    /// The roles that are set and never asked.
+    /// Returns the roles that are configured but not used by this build.
     pub fn unasked_roles(&self) -> impl Iterator<Item = ModelRole> {
         ModelRole::ALL
             .into_iter()
             .filter(|role| !role.is_asked() && self.is_set(*role))
     }
 
-    /// Whether a role has models of its own.
+    /// True if a role has models of its own.
     pub fn is_set(&self, role: ModelRole) -> bool {
         role == ModelRole::Main || !self.model_roles.own(role).is_empty()
     }
@@ -154,13 +152,12 @@ impl Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RolesConfig {
-    /// The role definition of the main agent.
     pub main: String,
-    /// A file that holds it.
+    /// A file with the role definition; overrides `main`.
     pub main_file: Option<String>,
-    /// A system prompt in place of the role.
+    /// A system prompt that replaces the role.
     pub system_prompt: String,
-    /// A file that holds it.
+    /// A file with the system prompt; overrides `system_prompt`.
     pub system_prompt_file: Option<String>,
 }
 
@@ -168,10 +165,9 @@ pub struct RolesConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptConfig {
-    /// The files that hold sections in place of the built-in ones; a relative path begins at the
-    /// folder of config.toml.
+    /// The files that replace built-in sections. Relative paths start at the folder of config.toml.
     pub sections: BTreeMap<SystemSection, String>,
-    /// The sections that come first; the others follow in their own order.
+    /// The sections that come first. The others follow in their built-in order.
     pub order: Vec<SystemSection>,
 }
 
@@ -179,14 +175,13 @@ pub struct PromptConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsConfig {
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
-    /// empty.
+    /// The offered tools: names, aliases, groups, profiles, `*`, `none`. Empty for the default set.
     pub offer: Vec<String>,
-    /// Profiles of the user's own.
+    /// The user's own profiles.
     pub profiles: BTreeMap<String, Vec<String>>,
-    /// How many seconds an external tool has for each way to ask for its help; 0 asks none.
+    /// The timeout in seconds for each way to ask an external tool for its help; 0 disables asking.
     pub help_timeout: u32,
-    /// How many seconds a request waits for external tools that are asked for the first time.
+    /// The seconds that a request waits for the help of new external tools.
     pub help_wait: u32,
 }
 

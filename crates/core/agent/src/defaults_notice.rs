@@ -1,7 +1,7 @@
-//! Tells those who come from an older version, once, what has changed for them.
+//! Notices that tell users of an older version, once, about changed defaults.
 //!
-//! Invariant: a home whose conversations this version began never gets a notice; any other gets
-//! each once.
+//! Invariant: a home folder whose conversations began with this version never gets a notice; any
+//! other gets each notice once.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use haft_files::Durability;
 use crate::config::Config;
 use crate::places::Places;
 
-/// The edition of defaults: what is said of each was not so before it.
-const EDITION: u32 = 5;
+/// The version of the defaults. Each notice names the first version it applies to.
+const EDITION: u32 = 6;
 
-/// The largest file that can hold an edition.
+/// Maximum size of the file with the version, in bytes.
 const MAX_BYTES: u64 = 64;
 
 const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
@@ -26,19 +26,26 @@ const CONFINED: &str = "your hooks run in the sandbox of commands now: they writ
     and have no network. A hook that needs more is given it back by `sandbox = false` in its entry. This is said once.";
 
 const BY_MODEL: &str = "how early old results are cleared, and whether they are compressed, now depends on the model's prices and \
-    cache, because that costs less. `context.safe_zone = \"0.8\"` brings the former defaults back. This is said once.";
+    cache, because that costs less. `context.safe_zone = \"0.8\"` with `context.prune_to = 0.5` brings \
+    the former defaults back. This is said once.";
 
 const APART: &str = "your own MCP servers start in a private folder now, not in the project, and their programs are not looked \
     up in the project: the model could have put code there. A server that needs the project as its folder gets it with \
     `cwd = \"project\"` in its entry, and then runs in the sandbox. This is said once.";
 
-/// The notices that are due. From now on they are not.
+const IN_VIEW: &str = "old results are cleared later now, and what the model is working on stays in view: results it has not \
+    answered, and the newest reads of files being changed. Models with a long-lived cache clear from 100k tokens on instead of \
+    48k, and each of `context.safe_zone`, `prune_to`, `prune_keep` and `compress` depends on the model unless it is set itself. \
+    `haft config` shows the values in force. This is said once.";
+
+/// Returns the notices that are due, and records that they were shown.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
     let seen = haft_files::read_text(&places.defaults_file(), MAX_BYTES)
         .ok()
         .and_then(|text| text.trim().parse::<u32>().ok());
     let seen = seen.unwrap_or_default();
-    // Where that cannot be kept, it would be said again and again.
+    // If that cannot be recorded, the notices would be repeated at every start, so they are not
+    // shown.
     if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
         return Vec::new();
     }
@@ -50,19 +57,23 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
         })
     };
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
-    // Who goes back to the defaults of the first edition has left those of the model with them.
+    // Users who restore the defaults of version 1 have thereby replaced those that depend on the
+    // model.
     let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
     let apart =
         due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
+    // Users of versions before 4 are told of these defaults by the notices above.
+    let in_view = due(6, "defaults_in_view", IN_VIEW).filter(|_| seen >= 4);
     due(2, "defaults_changed", CHANGED)
         .into_iter()
         .chain(hooks)
         .chain(by_model)
         .chain(apart)
+        .chain(in_view)
         .collect()
 }
 
-/// Notes that there is nothing to tell: the conversations begin with this version.
+/// Records that there is nothing to announce: the conversations begin with this version.
 pub(crate) fn keep(places: &Places) -> io::Result<()> {
     haft_files::replace(
         &places.defaults_file(),
@@ -117,7 +128,9 @@ mod tests {
             ("", vec!["defaults_changed", "hooks_confined"]),
             ("2\n", vec!["hooks_confined", "defaults_by_model"]),
             ("3\n", vec!["defaults_by_model"]),
-            ("4\n", vec![]),
+            ("4\n", vec!["defaults_in_view"]),
+            ("5\n", vec!["defaults_in_view"]),
+            ("6\n", vec![]),
         ] {
             std::fs::write(places.defaults_file(), left).unwrap();
             assert_eq!(taken(&places, &hooked), codes, "{left:?}");
@@ -128,6 +141,9 @@ mod tests {
             .sections
             .insert("mcp_servers".into(), toml::Value::Table(toml::Table::new()));
         std::fs::write(places.defaults_file(), "4\n").unwrap();
-        assert_eq!(taken(&places, &served), ["servers_apart"]);
+        assert_eq!(
+            taken(&places, &served),
+            ["servers_apart", "defaults_in_view"]
+        );
     }
 }

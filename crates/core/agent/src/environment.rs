@@ -1,7 +1,8 @@
-//! What a front end has read of the process it is: variables, working folder, executable.
+//! The environment of the process as a front end has read it: variables, working directory,
+//! executable.
 //!
-//! Libraries read none of this themselves, so that a test, a server and a terminal can each give
-//! their own.
+//! Libraries never read these themselves, so a test, a server and a terminal can each provide their
+//! own.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use haft_sandbox::{OwnProgram, Supervisor};
 
-/// The environment of a process, as a value. An empty one is a machine of which nothing is known.
+/// The environment of a process, as a value. The default has no variables and no helper program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostEnvironment {
     variables: Arc<BTreeMap<OsString, OsString>>,
@@ -19,7 +20,7 @@ pub struct HostEnvironment {
 }
 
 impl HostEnvironment {
-    /// These variables, such as those of `std::env::vars_os()`.
+    /// Creates an environment with these variables, such as those of `std::env::vars_os()`.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self {
             variables: Arc::new(variables.into_iter().collect()),
@@ -27,7 +28,7 @@ impl HostEnvironment {
         }
     }
 
-    /// The same with this folder, at which relative paths begin.
+    /// Sets the working directory, to which relative paths refer.
     #[must_use]
     pub fn in_folder(self, cwd: impl Into<PathBuf>) -> Self {
         Self {
@@ -36,45 +37,45 @@ impl HostEnvironment {
         }
     }
 
-    /// The same with this program as the supervisor of commands: one whose `main` begins with
-    /// [`haft_sandbox::helper_entry`]. Usually the program itself, [`OwnProgram::running`].
+    /// Sets the program that supervises commands. Its `main` must begin with
+    /// [`haft_sandbox::helper_entry`]. Usually the running program, [`OwnProgram::running`].
     #[must_use]
     pub fn supervised_by(self, helper: OwnProgram) -> Self {
         Self { helper, ..self }
     }
 
-    /// The program that supervises commands.
+    /// Returns the program that supervises commands.
     pub fn own_program(&self) -> &OwnProgram {
         &self.helper
     }
 
-    /// A variable that is text.
+    /// Returns a variable if it is valid UTF-8.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.raw(name)?.to_str().map(str::to_owned)
     }
 
-    /// A variable that holds more than white space, without the white space around it.
+    /// Returns a trimmed variable if it is valid UTF-8 and not blank.
     pub fn word(&self, name: &str) -> Option<String> {
         self.variable(name)
             .map(|value| value.trim().to_owned())
             .filter(|value| !value.is_empty())
     }
 
-    /// A variable as it is, which need not be text.
+    /// Returns a variable, which need not be valid UTF-8.
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
     }
 
-    /// All variables, in order of their names.
+    /// Returns all variables, sorted by name.
     pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         self.variables
             .iter()
             .map(|(name, value)| (name.clone(), value.clone()))
     }
 
-    /// The variables that are text, in order of their names.
+    /// Returns the variables that are valid UTF-8, sorted by name.
     pub fn text_variables(&self) -> Vec<(String, String)> {
         let text = |text: &OsString| text.to_str().map(str::to_owned);
         self.variables
@@ -83,33 +84,33 @@ impl HostEnvironment {
             .collect()
     }
 
-    /// The user's home folder, as `HOME` has it.
+    /// Returns the home folder in `HOME`.
     pub fn home(&self) -> Option<PathBuf> {
         self.raw("HOME").map(PathBuf::from)
     }
 
-    /// The user's home folder where it can be relied on: a relative one would be another for every
-    /// process.
+    /// Returns the home folder if it is absolute: a relative one would depend on the working
+    /// directory.
     pub fn absolute_home(&self) -> Option<PathBuf> {
         self.home().filter(|home| home.is_absolute())
     }
 
-    /// The folder at which relative paths begin.
+    /// Returns the working directory, to which relative paths refer.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// Starts and ends the commands of a session.
+    /// Creates a supervisor, which starts and ends the commands of a session.
     pub fn supervisor(&self) -> Supervisor {
         Supervisor::new(self.helper.clone())
     }
 
-    /// What child processes are given of the variables.
+    /// Returns the variables that child processes get.
     pub fn child_environment(&self) -> Vec<(String, String)> {
         haft_sandbox::child_environment(self.variables())
     }
 
-    /// Values of variables that must not be shown or kept.
+    /// Returns the values of variables that must not be shown or stored.
     pub fn secret_values(&self) -> Vec<String> {
         haft_sandbox::secret_values(self.variables())
     }

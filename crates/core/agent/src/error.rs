@@ -1,5 +1,5 @@
-//! Why an agent cannot be set up, one enum per operation. Each can say whether its user can mend it
-//! in how the program was called or configured.
+//! Errors of setting up an agent, one enum per operation. Each has a predicate for errors that the
+//! user can fix in the arguments or the configuration.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,63 +12,51 @@ use haft_project::TrustError;
 use haft_sandbox::HostError;
 use haft_store::StoreError;
 
-/// What is wrong with the configuration. Always for the user to mend.
+/// An error in the configuration. The user can always fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration `{}`: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Unreadable { file: PathBuf, error: io::Error },
     /// The file cannot be written.
     #[error("cannot write `{}`: {error}", file.display())]
-    Unwritable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A value of the file does not fit, with its line and column.
+    Unwritable { file: PathBuf, error: io::Error },
+    /// A value in the file is invalid.
     #[error("{}:{line}:{column}: {problem}", file.display())]
     InFile {
-        /// The file.
         file: PathBuf,
-        /// Counted from one.
+        /// The line, from 1.
         line: usize,
-        /// Counted from one, in characters.
+        /// The column, from 1, in characters.
         column: usize,
-        /// What is wrong there.
+        /// The problem at this place.
         problem: String,
     },
-    /// Several values of the file do not fit, one line each.
+    /// Several values in the file are invalid, one error each.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<Self>),
-    /// A value of an environment variable does not fit.
+    /// The value of an environment variable is invalid.
     #[error("environment variable `{name}`: {problem}")]
     InVariable {
-        /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the value.
         problem: String,
     },
-    /// A `KEY=VALUE` does not fit.
+    /// A `--set` argument is invalid.
     #[error("`--set {set}`: {problem}")]
     InSet {
-        /// As it was given.
+        /// The argument as it was given.
         set: String,
-        /// What is wrong with it.
+        /// The problem with the argument.
         problem: String,
     },
-    /// Something that is no key was given a value.
+    /// A value was assigned to a text that is not a key.
     #[error("`{0}` is not a configuration key")]
     NotAKey(String),
-    /// A value does not fit, and nobody knows where it came from.
+    /// A value of unknown origin is invalid.
     #[error("{0}")]
     Value(String),
-    /// A permission rule cannot be read.
+    /// A permission rule cannot be parsed.
     #[error("{0}")]
     Rules(RulesError),
     /// The configuration cannot be written as TOML.
@@ -76,20 +64,19 @@ pub enum ConfigError {
     NotToml(toml::ser::Error),
 }
 
-/// Why a provider's key is not at hand. Always for the user to mend.
+/// The reason why a provider's key is not available. The user can always fix it.
 #[derive(Debug, thiserror::Error)]
 #[error("no key for provider `{provider}`: {problem}")]
 pub struct KeyError {
-    /// The provider.
     pub provider: String,
-    /// Where was looked, and what was found there.
+    /// The source that was tried, and what it returned.
     pub problem: String,
 }
 
-/// Why folders of haft's own or of the project cannot be used.
+/// The reason why haft's folders or the project folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Nothing says where haft keeps its files.
+    /// No variable tells where haft keeps its files.
     #[error(
         "neither `HAFT_HOME`, `{0}` nor `HOME` is set; set one so that haft knows where to keep its files"
     )]
@@ -100,15 +87,14 @@ pub enum FolderError {
     /// The project folder cannot be read.
     #[error("cannot read the project folder `{}`: {error}", folder.display())]
     Project {
-        /// As it was given.
+        /// The folder as it was given.
         folder: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }
 
 impl FolderError {
-    /// Whether the user can mend it in how the program was called.
+    /// True if the user can fix the error in the arguments or the environment.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::NoHome(_) | Self::Project { .. } => true,
@@ -117,35 +103,25 @@ impl FolderError {
     }
 }
 
-/// Why the sandbox of commands cannot be set up.
+/// The reason why the sandbox of commands cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxSetupError {
-    /// A path of the configuration is neither absolute nor below home.
+    /// A path in the configuration is neither absolute nor below the home folder.
     #[error("`[sandbox] {key}` names `{}`; give an absolute path, or one that begins with `~/`", path.display())]
-    Relative {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: PathBuf,
-    },
-    /// A path that is to be writable is not there.
+    Relative { key: &'static str, path: PathBuf },
+    /// A writable path in the configuration does not exist.
     #[error("`[sandbox] writable` names `{}`: {error}", path.display())]
-    Missing {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A host of the configuration cannot be one.
+    Missing { path: PathBuf, error: io::Error },
+    /// A host in the configuration is invalid.
     #[error("{0}")]
     Hosts(HostError),
-    /// A folder or the proxy could not be made.
+    /// A folder or the proxy could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl SandboxSetupError {
-    /// Whether the user can mend it in the configuration.
+    /// True if the user can fix the error in the configuration.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Relative { .. } | Self::Missing { .. } | Self::Hosts(_) => true,
@@ -154,7 +130,7 @@ impl SandboxSetupError {
     }
 }
 
-/// Why an agent cannot be made, or a session not be opened.
+/// The reason why an agent cannot be built, or a session not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The configuration is wrong.
@@ -163,56 +139,48 @@ pub enum SetupError {
     /// A folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The model's key is not at hand.
+    /// The model's key is not available.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The model is not known.
+    /// The model is unknown.
     #[error("{0}")]
     Model(CatalogueError),
-    /// The model cannot be asked as it is declared.
+    /// The model cannot be used as it is declared.
     #[error("{0}")]
     Client(ModelError),
-    /// No model was chosen.
     #[error("no model is chosen; give one as `provider/model`")]
     NoModel,
-    /// What a trusted project forbids cannot be read, so nobody knows what it is.
+    /// The policy of a trusted project cannot be read, so its prohibitions are unknown.
     #[error(
         "the project's own rules cannot be applied, so nothing is run: {0}; correct it, or revoke the trust in the folder"
     )]
     Policy(String),
-    /// The list of trusted folders cannot be read.
     #[error("{0}")]
     Trust(TrustError),
-    /// A prompt of the configuration cannot be read.
+    /// A prompt file in the configuration cannot be read.
     #[error("cannot read the prompt `{}`: {error}", file.display())]
-    Prompt {
-        /// Its file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// There is no agent of this name to take the role of.
+    Prompt { file: PathBuf, error: io::Error },
+    /// No agent has the name that was given for the role.
     #[error("there is no agent `{name}`; there are: {there}")]
     UnknownAgent {
-        /// The name.
+        /// The name as it was given.
         name: String,
-        /// Those there are.
+        /// The names of the existing agents.
         there: String,
     },
-    /// The agent has no role to take.
+    /// The agent file contains no role.
     #[error("the agent `{name}` has no role definition; write one in `{file}`")]
     NoRole {
-        /// Its name.
         name: String,
-        /// Its file.
+        /// The agent's file.
         file: String,
     },
-    /// A server of conversations is configured, and nothing in this build speaks to it.
+    /// A conversation server is configured, but this build does not support it.
     #[error(
         "`store.url` names a server, but this haft was built without it; build it with `--features postgres`"
     )]
     NoServer,
-    /// What the final answer must look like is no schema.
+    /// The schema of the final answer is invalid.
     #[error(transparent)]
     Schema(#[from] SchemaError),
     /// The sandbox cannot be set up.
@@ -230,8 +198,8 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// Whether the user can mend it in how the program was called or configured. What is wrong with
-    /// the choice of a conversation is told by [`Self::is_choice`].
+    /// True if the user can fix the error in the arguments or the configuration. Wrong choices of a
+    /// conversation are covered by [`Self::is_choice_error`].
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_)
@@ -252,7 +220,7 @@ impl SetupError {
         }
     }
 
-    /// Whether the conversation, the tools or the policy that were chosen are not there.
+    /// True if the chosen conversation, tools or policy do not exist.
     pub fn is_choice(&self) -> bool {
         let Self::Open(error) = self else {
             return false;

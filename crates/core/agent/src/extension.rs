@@ -33,8 +33,8 @@ pub trait Extension: Send + Sync {
         Vec::new()
     }
 
-    /// Tightens what a run in a trusted project is allowed, as the project's files say. It must not
-    /// widen anything. An error, such as a file that cannot be read, keeps the session from being
+    /// Restricts a run in a trusted project as the project's files demand. It must not allow
+    /// anything more. An error, such as a file that cannot be read, prevents the session from being
     /// opened.
     fn tighten(
         &self,
@@ -45,20 +45,20 @@ pub trait Extension: Send + Sync {
         Ok(())
     }
 
-    /// Returns what this extension adds to a session. It starts nothing: a session that never uses
-    /// the extension must not pay for it. A mistake in its configuration becomes a notice, and
-    /// costs no more than what depends on the mistaken value.
+    /// Returns the extension's parts of a session. Starts nothing: a session that never uses the
+    /// extension must not pay for it. An error in the extension's configuration becomes a notice,
+    /// and disables no more than what depends on the wrong value.
     fn contribute(&self, _context: &ExtensionContext<'_>) -> Contribution {
         Contribution::default()
     }
 
-    /// Returns the extension's tools with nothing behind them, for lists and documentation. They
-    /// are never called.
+    /// Returns the extension's tools without a backend, for lists and documentation. They are never
+    /// called.
     fn described_tools(&self, _environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         Vec::new()
     }
 
-    /// Returns the prompts and resources of this project and this user. It starts nothing.
+    /// Returns the prompts and resources of this project and this user. Starts nothing.
     fn prompt_source(
         &self,
         _places: &Places,
@@ -68,8 +68,8 @@ pub trait Extension: Send + Sync {
         Ok(None)
     }
 
-    /// Returns, by server, the hosts and folders outside the project that the servers declared by
-    /// the project at `root` ask for, whether or not the project is trusted.
+    /// Returns the hosts and folders outside the project that each server of the project at `root`
+    /// requests, by server name. The project need not be trusted.
     fn requested_grants(&self, _places: &Places, _root: &Path) -> BTreeMap<String, ServerGrant> {
         BTreeMap::new()
     }
@@ -87,56 +87,52 @@ pub trait Extension: Send + Sync {
     }
 }
 
-/// What an extension may know of a session that is about to be opened.
+/// The parts of a session being opened that an extension may use.
 pub struct ExtensionContext<'a> {
-    /// Where haft keeps its files.
+    /// haft's folders.
     pub places: &'a Places,
-    /// The whole configuration; its own sections are read with [`Config::section`].
+    /// The whole configuration. The extension reads its own sections with [`Config::read_section`].
     pub config: &'a Config,
-    /// The project.
     pub project: &'a Project,
-    /// Whether the project's own files may be obeyed.
+    /// The trust in the project. The project's own files may be followed only if it is trusted.
     pub trust_state: &'a TrustState,
-    /// What the project held when it was trusted, and what was given to its servers.
+    /// The project's content when it was trusted, and the grants to its servers.
     pub record: &'a TrustRecord,
-    /// How much may happen without asking, and whose turn it is to ask.
+    /// The permission mode, and the lock that shows one approval prompt at a time.
     pub shared: &'a Arc<DecisionState>,
-    /// Decides on programs that start without a call.
+    /// Checks programs that start without a tool call.
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.
     pub supervisor: &'a Arc<Supervisor>,
-    /// What child processes are given of the environment.
+    /// The environment of child processes.
     pub child_environment: &'a Arc<Vec<(String, String)>>,
-    /// Who is asked; none where nobody is there.
+    /// The approver; `None` if there is no user to ask.
     pub approver: Option<&'a Arc<dyn Approver>>,
-    /// The main model.
     pub model: &'a ModelSpec,
-    /// Counts tokens.
     pub counter: &'a Arc<dyn TokenCounter>,
-    /// Whether nothing may be asked that costs money nobody counts: the run has a limit of money.
+    /// True if the run has a cost limit. Requests with unknown cost are then forbidden.
     pub money_limited: bool,
 }
 
 /// The parts that an extension, or the program that embeds the agent, adds to a session.
 #[derive(Clone, Default)]
 pub struct Contribution {
-    /// Tools, after the built-in ones, in order.
+    /// Tools, in order. They follow the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Deferred tools. Where there are any, `tool_search` stands after the tools of the first
-    /// extension that has some.
+    /// Catalogues of deferred tools. If there are any, `tool_search` follows the tools of the first
+    /// extension with a catalogue.
     pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
-    /// Who is called at the points of a run, after the user's hooks.
+    /// Callbacks for hook points, called after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Observers of calls, after the agent's own.
     pub observers: Vec<Arc<dyn CallObserver>>,
-    /// Permission rules beside those of the configuration.
+    /// Permission rules in addition to the configured ones.
     pub rules: Vec<(Decision, PermissionRule)>,
-    /// What it reads of files for the built-in tools. Of several readers of a kind the first one
-    /// counts.
+    /// File readers for the built-in tools. Of several readers of one kind the first is used.
     pub readers: Readers,
-    /// Values that must not be shown or kept anywhere.
+    /// Values that must not be shown or stored.
     pub secrets: Vec<String>,
-    /// What the user must see first, once.
+    /// Notices for the start of the session.
     pub notices: Vec<Notice>,
 }
 
@@ -166,8 +162,8 @@ impl Contribution {
     }
 }
 
-/// Stands for an extension that is not part of the build: its section loads, and a session says
-/// that nothing comes of it.
+/// A placeholder for an extension that is not part of the build. It accepts the extension's
+/// section, and a session with that section gets a notice that it has no effect.
 pub struct AbsentExtension {
     section: &'static str,
     code: &'static str,
@@ -175,8 +171,8 @@ pub struct AbsentExtension {
 }
 
 impl AbsentExtension {
-    /// The owner of this section, whose notices have this code, which the build has with this
-    /// feature.
+    /// Creates a placeholder for the owner of `section`. `code` is the code of the notice, and
+    /// `feature` the cargo feature that adds the extension.
     pub fn new(section: &'static str, code: &'static str, feature: &'static str) -> Self {
         Self {
             section,

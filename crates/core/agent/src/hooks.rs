@@ -1,4 +1,4 @@
-//! The hooks of the user and of a trusted project, ready to be called.
+//! The hooks of the user and of a trusted project, and their callbacks.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use haft_project::hooks::{self, Hook, HooksConfig};
 
 use crate::places::Places;
 
-/// The hooks that are to be called, and what is wrong with others.
+/// Loads the hooks, with a notice for each problem.
 pub(crate) fn found(
     places: &Places,
     config: &HooksConfig,
@@ -24,7 +24,7 @@ pub(crate) fn found(
     (found, problems.into_iter().map(notice).collect())
 }
 
-/// Hooks as callbacks, in the same order.
+/// Creates the callbacks of the hooks, in order.
 pub(crate) fn callbacks(found: Vec<Hook>, host: HookHost) -> Vec<Arc<dyn Callback>> {
     let host = Arc::new(host);
     found

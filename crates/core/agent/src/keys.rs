@@ -1,5 +1,5 @@
-//! Where a provider's key comes from: an environment variable, a file, a command, or the system's
-//! keyring. Never from a project's file.
+//! Provider keys from an environment variable, a file, a command, or the system's keyring. A
+//! project's files never provide keys.
 
 use std::process::{Command, Stdio};
 
@@ -10,23 +10,23 @@ use crate::environment::HostEnvironment;
 use crate::error::KeyError;
 use crate::project::Project;
 
-/// Whether a provider's key is at hand.
+/// The availability of a provider's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// None is declared.
+    /// The provider declares no key.
     NotNeeded,
-    /// Its source holds one.
+    /// The source contains a key.
     There,
-    /// Its source holds nothing.
+    /// The source is empty or missing.
     Missing,
-    /// A command would have to be run to know.
+    /// Unknown without running a command.
     Command,
-    /// The keyring would have to be asked, and may ask the user to unlock it.
+    /// Unknown without querying the keyring, which may ask the user to unlock it.
     Keyring,
 }
 
 impl KeyState {
-    /// The word in tables and JSON.
+    /// Returns the word used in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotNeeded => "none",
@@ -38,7 +38,7 @@ impl KeyState {
     }
 }
 
-/// Whether a provider's key is at hand, found out without running anything.
+/// Determines whether a provider's key is available, without running anything.
 pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> KeyState {
     let there = |there: bool| {
         if there {
@@ -60,7 +60,7 @@ pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> Ke
     }
 }
 
-/// The variable that holds the key. An empty name takes a built-in one back.
+/// Returns the variable that contains the key. An empty name disables a built-in variable.
 fn variable_of(provider: &ProviderConfig) -> Option<&str> {
     provider
         .api_key_env
@@ -68,8 +68,8 @@ fn variable_of(provider: &ProviderConfig) -> Option<&str> {
         .filter(|variable| !variable.is_empty())
 }
 
-/// The key of a provider; none when it declares no source. A declared source that yields nothing is
-/// an error.
+/// Returns the key of a provider, or `None` if it declares no source. A declared source without a
+/// key is an error.
 pub fn key_of(
     environment: &HostEnvironment,
     name: &str,
@@ -140,9 +140,9 @@ fn from_file(
     )
 }
 
-/// A program of the user's own, with the user's whole environment: a keyring can't be read without
-/// it. Neither the program nor one that it starts is looked up in the project, where the model or
-/// another person could have put it.
+/// Prepares a program of the user with the user's whole environment, which keyrings require.
+/// Neither the program nor the programs it starts are searched in the project, where the model or
+/// another person could have put them.
 fn program(environment: &HostEnvironment, name: &str) -> Command {
     let mut writable = vec![environment.cwd().to_owned()];
     writable.extend(
@@ -183,8 +183,8 @@ fn from_command(
     )
 }
 
-/// Asks the keyring with the program each system has for it; linking its library would cost every
-/// start.
+/// Reads the keyring with the command-line program of the system; linking a keyring library would
+/// slow down every start.
 fn from_keyring(
     environment: &HostEnvironment,
     provider: &str,
@@ -222,7 +222,7 @@ fn split_entry(entry: &str) -> (&str, Option<&str>) {
         .map_or((entry, None), |(service, account)| (service, Some(account)))
 }
 
-/// The program that looks an entry up, and its arguments.
+/// Returns the program that prints a keyring entry, and its arguments.
 fn lookup(entry: &str) -> (&'static str, Vec<&str>) {
     let (service, account) = split_entry(entry);
     if cfg!(target_os = "macos") {
@@ -247,7 +247,7 @@ fn lookup(entry: &str) -> (&'static str, Vec<&str>) {
     }
 }
 
-/// The command that stores an entry.
+/// Returns the command line that stores a keyring entry.
 fn store_command(entry: &str) -> String {
     let (service, account) = split_entry(entry);
     if cfg!(target_os = "macos") {

@@ -1,4 +1,4 @@
-//! Where knowledge of a project is looked for, and whether its own files are obeyed.
+//! The knowledge folders of a project, and its trust.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::SetupError;
 use crate::places::Places;
 use crate::project::Project;
 
-/// Where knowledge of the project is looked for, and how the project stands.
+/// Returns the knowledge folders of the project and its trust state.
 pub fn knowledge(
     places: &Places,
     project: &Project,
@@ -27,7 +27,7 @@ pub fn knowledge(
     Ok((paths, trust_state))
 }
 
-/// One line where the project's own files are not obeyed.
+/// Returns a notice if the project is not trusted and its files are ignored.
 pub(crate) fn untrusted(trust_state: &TrustState, root: &Path) -> Option<Notice> {
     let why = match trust_state {
         TrustState::Trusted => return None,

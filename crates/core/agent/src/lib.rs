@@ -75,14 +75,13 @@ pub use haft_engine::{
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
 /// The settings of a session that a [`RunPlan`] embeds.
 pub use haft_engine::{Leftovers, PromptSettings, TaskSettings, ToolSettings};
-/// The rule a person may write when a call is approved.
+/// The permission rule that a user may add when approving a call.
 pub use haft_permission::PermissionRule;
-/// The trust in a project, which decides what extensions take from its files.
+/// Trust in a project, which decides whether extensions follow its files.
 pub use haft_project::{
     Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::words,
 };
-/// What an editor has to say of its open files and terminals, and who looks at the calls that
-/// change them.
+/// The interfaces to an editor's open files and terminals, and to plugins.
 pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
 /// A folder whose files are read without following links on the way, and what is read of files
 /// beside plain text.

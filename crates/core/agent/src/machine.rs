@@ -1,4 +1,4 @@
-//! The machine as the prompt describes it.
+//! The description of the machine in the system prompt.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -7,7 +7,8 @@ use haft_context::Environment;
 use crate::environment::HostEnvironment;
 use crate::project::Project;
 
-/// What the prompt says. No clock: it would change the prefix of every request.
+/// Describes the machine for the system prompt. Contains no time: it would change the prefix of
+/// every request.
 pub(crate) fn described(host: &HostEnvironment, project: &Project) -> Environment {
     let variable = |name: &str| host.variable(name).unwrap_or_default();
     Environment {
@@ -32,7 +33,8 @@ fn encoding(locales: &[String]) -> String {
         .to_owned()
 }
 
-/// The user's name: in containers no variable tells it.
+/// Returns the user's name from the variables or from `/etc/passwd`: containers often set no
+/// variable.
 fn user(names: &[String]) -> String {
     if let Some(name) = names.iter().find(|name| !name.is_empty()) {
         return name.clone();
@@ -45,7 +47,7 @@ fn user(names: &[String]) -> String {
     named(&passwords, uid).unwrap_or_else(|| format!("uid {uid}"))
 }
 
-/// The name that a file of users has for this number.
+/// Finds the name of a user id in the text of `/etc/passwd`.
 fn named(users: &str, uid: u32) -> Option<String> {
     let mut fields = users.lines().map(|line| line.split(':'));
     let user = fields.find_map(|mut fields| {

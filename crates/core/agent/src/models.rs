@@ -1,5 +1,5 @@
-//! The models of the configuration: how they are declared and reached, and those that wait until
-//! they are needed.
+//! The models of the configuration: resolving names, opening clients, and standby models that are
+//! opened on demand.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::error::SetupError;
 use crate::keys;
 use crate::network;
 
-/// The model of that name, as it is declared or built in.
+/// Resolves the name of a declared or built-in model.
 pub fn declared_model(
     environment: &HostEnvironment,
     config: &Config,
@@ -24,14 +24,15 @@ pub fn declared_model(
     Ok(network::reached(environment, declared))
 }
 
-/// Everything that is declared and built in, with the configured short names.
+/// Returns all declared and built-in models, with the configured short names.
 pub fn catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone())?;
     Ok(catalogue.with(config.model_aliases.clone(), config.currency_rates.clone()))
 }
 
-/// The model an agent runs on whose file names this one: its own if it can be asked, else that of
-/// sub-agents or of whoever starts it, and why.
+/// Returns the model of an agent whose file names `named`: that model if it can be used, else the
+/// model of sub-agents or the main model. The second value is the reason why `named` cannot be
+/// used.
 pub fn model_of_agent(
     environment: &HostEnvironment,
     config: &Config,
@@ -62,13 +63,13 @@ pub fn model_of_agent(
     (otherwise.map(full_name), problem)
 }
 
-/// The model of the coding agent as the configuration gives it.
+/// Returns the configured model of the coding agent.
 pub fn configured_model(config: &Config) -> Option<String> {
     config.models_of(ModelRole::Code).into_iter().next()
 }
 
-/// Models that wait until they are needed. Their names are checked now, their keys when they are
-/// asked.
+/// Creates standby models, which are opened on demand. Their names are checked now, their keys when
+/// they are opened.
 pub(crate) fn standby<'a>(
     environment: &HostEnvironment,
     config: &Config,
@@ -85,7 +86,7 @@ pub(crate) fn standby<'a>(
     names.map(one).collect()
 }
 
-/// The model with its key.
+/// Opens a client for the model, with its key.
 fn client(
     environment: &HostEnvironment,
     declared: Declared,
@@ -96,7 +97,7 @@ fn client(
         .map_err(|error| error.to_string())
 }
 
-/// The models sub-agents ask, by name.
+/// Returns the opener of the models that sub-agents use.
 pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> ModelOpener {
     let known = config.clone();
     let environment = environment.clone();

@@ -1,18 +1,18 @@
-//! What the environment says of the network: proxies. What is declared for a provider wins.
+//! The proxy variables of the environment. Settings of a provider take precedence.
 
 use haft_model::{Declared, ProviderConfig};
 
 use crate::environment::HostEnvironment;
 
-/// The same model, with the proxy of the environment where its provider names none, and its
-/// `ca_file` found from home.
+/// Fills in the proxy from the environment if the provider sets none, and resolves `~/` in its
+/// `ca_file`.
 pub(crate) fn reached(environment: &HostEnvironment, mut declared: Declared) -> Declared {
     declared.provider = with_environment(declared.provider, |name| environment.variable(name));
     declared
 }
 
-/// The proxies that the environment names: for `http`, for `https`, and the hosts that are reached
-/// without one.
+/// Returns the proxy for `http`, the proxy for `https`, and the hosts that are reached without a
+/// proxy, as the environment sets them.
 pub fn proxies(environment: &HostEnvironment) -> [Option<String>; 3] {
     let either = |name: &str| {
         let value = environment
@@ -28,8 +28,8 @@ pub fn proxies(environment: &HostEnvironment) -> [Option<String>; 3] {
     ]
 }
 
-/// `HTTPS_PROXY` or `HTTP_PROXY` by the provider's scheme, else `ALL_PROXY`, in either case of
-/// letters; and `NO_PROXY`.
+/// Applies `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the provider's URL, else `ALL_PROXY`,
+/// and `NO_PROXY`. Lower-case names take precedence.
 fn with_environment(
     mut provider: ProviderConfig,
     variable: impl Fn(&str) -> Option<String>,
@@ -42,7 +42,7 @@ fn with_environment(
         let secure = provider.base_url.trim_start().starts_with("https:");
         provider.proxy = either(if secure { "HTTPS_PROXY" } else { "HTTP_PROXY" })
             .or_else(|| either("ALL_PROXY"));
-        // Exceptions belong to the proxy they were made for.
+        // The list of exceptions belongs to the proxy of its source.
         if provider.no_proxy.is_none() {
             provider.no_proxy = either("NO_PROXY");
         }

@@ -1,27 +1,27 @@
-//! Where haft keeps its files: everything under `HAFT_HOME`, or the XDG folders.
+//! The folders in which haft keeps its files: `HAFT_HOME`, or the XDG folders.
 
 use std::path::{Path, PathBuf};
 
 use crate::environment::HostEnvironment;
 use crate::error::FolderError;
 
-/// The folders of one user, and the environment they were found in.
+/// The folders of one user, and the environment from which they were derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// `config.toml` lies here.
+    /// The folder of `config.toml`.
     pub config: PathBuf,
-    /// Conversations.
+    /// Conversations and other data of the user.
     pub data: PathBuf,
-    /// What a machine remembers of its user: which folders are trusted.
+    /// Local state, such as the list of trusted folders.
     pub state: PathBuf,
-    /// What can be made again.
+    /// Files that can be regenerated.
     pub cache: PathBuf,
-    /// What is known of the process.
+    /// The environment of the process.
     pub environment: HostEnvironment,
 }
 
 impl Places {
-    /// The folders as the environment gives them.
+    /// Derives the folders from the environment.
     pub fn find(environment: HostEnvironment) -> Result<Self, FolderError> {
         let variable = |name: &str| {
             environment
@@ -30,14 +30,14 @@ impl Places {
                 .filter(|path| !path.as_os_str().is_empty())
         };
         if let Some(home) = variable("HAFT_HOME") {
-            // The same as `std::path::absolute` makes of it, at the folder that was given.
+            // Like `std::path::absolute`, but relative to the given working directory.
             let home =
                 std::path::absolute(environment.cwd().join(home)).map_err(FolderError::Relative)?;
             return Ok(Self::under(&home, environment));
         }
         let home = variable("HOME");
         let xdg = |name: &'static str, fallback: &str| {
-            // The XDG specification says to ignore a relative path.
+            // The XDG specification requires relative paths to be ignored.
             let folder = variable(name).filter(|path| path.is_absolute());
             let folder = folder.or_else(|| home.as_ref().map(|home| home.join(fallback)));
             folder
@@ -53,7 +53,7 @@ impl Places {
         })
     }
 
-    /// Everything under one folder.
+    /// Puts all folders below `home`.
     pub fn under(home: &Path, environment: HostEnvironment) -> Self {
         Self {
             config: home.to_owned(),
@@ -64,103 +64,104 @@ impl Places {
         }
     }
 
-    /// Takes the rights of group and others away from the data, state, and cache folders, which
-    /// older versions of haft created as the umask allowed. A symbolic link, a folder of
-    /// another user, and the configuration folder, which its user may share or keep among their
-    /// dotfiles, stay as they are.
+    /// Removes the access of group and others to the data, state and cache folders, which older
+    /// versions of haft created with the umask's mode. Symbolic links and folders of other users
+    /// stay unchanged, and so does the configuration folder, which users may share or keep among
+    /// their dotfiles.
     pub(crate) fn tighten(&self) {
         for folder in [&self.data, &self.state, &self.cache] {
-            // A file system that has no modes must not keep haft from running.
+            // haft must run on file systems without modes too.
             drop(haft_files::tighten(folder));
         }
     }
 
-    /// The user's configuration file.
+    /// Returns the user's configuration file.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// The database of conversations.
+    /// Returns the database of conversations.
     pub fn database(&self) -> PathBuf {
         self.data.join("conversations.db")
     }
 
-    /// Copies of that database.
+    /// Returns the folder for copies of the database.
     pub fn backups(&self) -> PathBuf {
         self.data.join("backups")
     }
 
-    /// What files were before haft changed them.
+    /// Returns the folder for the content of files before haft changed them.
     pub fn versions(&self) -> PathBuf {
         self.data.join("versions")
     }
 
-    /// Documentation of libraries.
+    /// Returns the folder for documentation of libraries.
     pub fn libraries(&self) -> PathBuf {
         self.data.join("libraries")
     }
 
-    /// Indexes of collections.
+    /// Returns the folder for the indexes of document collections.
     pub fn rag(&self) -> PathBuf {
         self.data.join("rag")
     }
 
-    /// Copies of projects in which sub-agents work.
+    /// Returns the folder for copies of projects in which sub-agents work.
     pub fn worktrees(&self) -> PathBuf {
         self.data.join("worktrees")
     }
 
-    /// What git is given of repositories while haft runs it.
+    /// Returns the folder for temporary views of repositories that are passed to git.
     pub fn git(&self) -> PathBuf {
         self.data.join("git")
     }
 
-    /// Notes on changes of files that are under way.
+    /// Returns the folder for journals of file changes in progress.
     pub fn journal(&self) -> PathBuf {
         self.data.join("journal")
     }
 
-    /// Says which prompts and defaults the user has seen.
+    /// Returns the file with the version of the defaults that the user has seen.
     pub fn defaults_file(&self) -> PathBuf {
         self.state.join("defaults")
     }
 
-    /// The folders the user trusts.
+    /// Returns the file that lists the trusted folders.
     pub fn trust_file(&self) -> PathBuf {
         self.state.join("trust.toml")
     }
 
-    /// What MCP servers offer.
+    /// Returns the folder that contains the private working folders of MCP servers.
     pub fn mcp_folders(&self) -> PathBuf {
         self.cache.join("mcp")
     }
 
-    /// Cached lists of what MCP servers offer.
+    /// Returns the folder for cached tool lists of MCP servers.
     pub fn mcp_lists(&self) -> PathBuf {
         self.state.join("mcp/lists")
     }
 
-    /// Logins to MCP servers.
+    /// Returns the folder for login tokens of MCP servers.
     pub fn mcp_tokens(&self) -> PathBuf {
         self.state.join("mcp/tokens")
     }
 
-    /// Whole outputs of commands that were too long for the model.
+    /// Returns the folder for the full output of commands whose output was shortened for the model.
     pub fn spill(&self) -> PathBuf {
         self.cache.join("spill")
     }
 
-    /// What went wrong without stopping anything.
+    /// Returns the folder of log files.
     pub fn log(&self) -> PathBuf {
         self.state.join("log")
     }
 
-    /// Runs in the background.
+    /// Returns the folder for background runs.
     pub fn jobs(&self) -> PathBuf {
         self.state.join("jobs")
     }
 
-    /// What was typed in a project, by the name of its conversations.
+    /// Returns the file with the input history of a project. `namespace` is the namespace of its
+    /// conversations.
     pub fn history(&self, namespace: &str) -> PathBuf {
         let hash = blake3::hash(namespace.as_bytes()).to_hex();
         self.state
@@ -169,22 +170,23 @@ impl Places {
             .with_extension("jsonl")
     }
 
-    /// Runs of workflows.
+    /// Returns the folder for runs of workflows.
     pub fn workflows(&self) -> PathBuf {
         self.state.join("workflows")
     }
 
-    /// What external tools said of their use.
+    /// Returns the folder for cached help output of external tools.
     pub fn tool_help(&self) -> PathBuf {
         self.cache.join("tool-help")
     }
 
-    /// Where the private `/tmp` of commands lie.
+    /// Returns the folder that contains the private `/tmp` folders of commands.
     pub fn private_tmp(&self) -> PathBuf {
         self.cache.join("tmp")
     }
 
-    /// Notes on what stands in projects while commands run.
+    /// Returns the folder for notes on placeholders that protect paths in projects while commands
+    /// run.
     pub fn covers(&self) -> PathBuf {
         self.state.join("covers")
     }

@@ -1,4 +1,4 @@
-//! What one run is opened with, after configuration and whatever the front end adds are one.
+//! The input of one run: the configuration combined with the settings of the front end.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,12 @@ use crate::project::Project;
 pub struct RunPlan {
     /// The main model, as `provider/model`.
     pub model: String,
-    /// The model in place of one that cannot be used: an agent's file may name one that is not
-    /// here.
+    /// The model to use if `model` cannot be used; set if `model` comes from an agent's file.
     pub otherwise: Option<String>,
-    /// The project it works in.
     pub project: Project,
-    /// Folders beside the project that its tools may use.
+    /// Folders beside the project that the tools may use.
     pub added_folders: Vec<PathBuf>,
-    /// How much may happen without asking.
+    /// The permission mode.
     pub mode: PermissionMode,
     /// The role of the model and the focus of its task. Opening adds the sections of `[prompt]` and
     /// the description of the machine, and the project's focus files if none are named.
@@ -37,29 +35,29 @@ pub struct RunPlan {
     pub tools: ToolSettings,
     /// The goal of the run, its limits, the form of its answer, and the approver of its calls.
     pub task: TaskSettings,
-    /// The conversation.
+    /// The conversation to open.
     pub which: Which,
-    /// Whether the project's own files are left alone although it is trusted. What they forbid
-    /// still holds.
+    /// True if the project's own files are ignored even if it is trusted. Their prohibitions still
+    /// hold.
     pub ignores_project: bool,
-    /// Agents for this run alone; a file of the same name is not used.
+    /// Agents for this run only. They take precedence over files with their names.
     pub agents: Vec<AgentDefinition>,
-    /// Which step of several it is.
+    /// The step, if the run is part of a workflow.
     pub step: Option<RunStep>,
 }
 
 /// A run that is one step of several.
 #[derive(Clone)]
 pub struct RunStep {
-    /// The name its events carry.
+    /// The agent name in the step's events.
     pub name: String,
-    /// What all of them have used.
+    /// The budget shared by all steps.
     pub budget: SharedBudget,
 }
 
 impl RunPlan {
-    /// What the configuration alone says of a run of this model in this project. Its roles are not
-    /// read, nobody is asked, and what still runs at the end of a turn is ended.
+    /// Creates the plan that follows from the configuration alone: no roles, no approver, and
+    /// processes are ended with the turn.
     pub fn of_config(config: &Config, model: String, project: Project, which: Which) -> Self {
         Self {
             model,
@@ -92,19 +90,20 @@ impl RolesConfig {
         })
     }
 
-    /// The role definition of the main agent, from its file where it names one.
+    /// Returns the role definition of the main agent. Its file takes precedence over the text.
     pub fn read_main(&self) -> Result<Option<String>, SetupError> {
         text_or_file(&self.main, self.main_file.as_deref())
     }
 
-    /// The system prompt, from its file where it names one.
+    /// Returns the system prompt. Its file takes precedence over the text.
     pub fn read_system_prompt(&self) -> Result<Option<String>, SetupError> {
         text_or_file(&self.system_prompt, self.system_prompt_file.as_deref())
     }
 }
 
 impl PromptConfig {
-    /// The sections with their files read, which may be named from this folder or from `~`.
+    /// Reads the files of the replaced sections. Relative paths start at `folder`, and `~/` stands
+    /// for `home`.
     pub fn read(&self, folder: &Path, home: Option<&Path>) -> Result<PromptSections, SetupError> {
         let read = |(section, file): (&SystemSection, &String)| {
             let below_home = home
@@ -131,7 +130,7 @@ fn text_or_file(text: &str, file: Option<&str>) -> Result<Option<String>, SetupE
     }
 }
 
-/// The text of a prompt's file.
+/// Reads a prompt file.
 pub fn prompt_file(file: &Path) -> Result<String, SetupError> {
     std::fs::read_to_string(file).map_err(|error| SetupError::Prompt {
         file: file.to_owned(),

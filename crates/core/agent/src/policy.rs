@@ -1,11 +1,10 @@
-//! The policy in a trusted project's own files: it can tighten what the user allows, and nothing
-//! else.
+//! The policy in a trusted project's own files, which can only restrict what the user allows.
 //!
 //! The files are `.haft/config.toml` (`[permissions] deny` and `ask`, `[sandbox] hidden`, `[tools]
 //! offer`) and Claude Code's settings (`permissions.deny` and `ask`). Invariant: a policy never
 //! allows a call, makes a file readable or offers a tool; every other key is reported with its
-//! line. A prohibition that cannot be read stops the run: asking instead would mean nothing in
-//! `yolo`, where only prohibitions hold.
+//! line. A prohibition that cannot be read prevents the run: asking instead would have no effect in
+//! `yolo`, which only honors prohibitions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,14 +21,14 @@ use crate::error::{ConfigError, SetupError};
 use crate::extension::{Contribution, Extension, ExtensionContext};
 use crate::plan::RunPlan;
 
-/// The policy files, and the program that each file's keys are written for.
+/// The policy files, and the program whose keys each file uses.
 const FILES: [(&str, PolicyDialect); 3] = [
     (".haft/config.toml", PolicyDialect::Haft),
     (".claude/settings.json", PolicyDialect::Claude),
     (".claude/settings.local.json", PolicyDialect::Claude),
 ];
 
-/// The keys that count, as section and key.
+/// The keys that are honored, as section and key.
 const TIGHTENING: [(&str, &str); 4] = [
     ("permissions", "deny"),
     ("permissions", "ask"),
@@ -37,7 +36,7 @@ const TIGHTENING: [(&str, &str); 4] = [
     ("tools", "offer"),
 ];
 
-/// The size limit of a policy file, in bytes.
+/// Maximum size of a policy file, in bytes.
 const MAX_FILE_SIZE: u64 = 256 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +48,7 @@ enum PolicyDialect {
 /// The policy of a project.
 #[derive(Debug, Default)]
 pub struct ProjectPolicy {
-    /// Rules that ask and deny.
+    /// Rules that ask or deny.
     pub rules: PermissionsConfig,
     /// Paths that commands may not read.
     pub hidden: Vec<PathBuf>,
@@ -63,8 +62,8 @@ pub struct ProjectPolicy {
 }
 
 impl ProjectPolicy {
-    /// Reads the policy of the project at `root`, which is trusted or may become so. `home` is what
-    /// `~` stands for.
+    /// Reads the policy of the project at `root`, which is trusted or may become so. `~` in paths
+    /// stands for `home`.
     pub fn load(root: &Path, home: Option<&Path>) -> Self {
         let mut policy = Self::default();
         for (name, owner) in FILES {
@@ -132,7 +131,7 @@ impl ProjectPolicy {
                     file.place(line)
                 )
             })),
-            // Most keys are meant for that program.
+            // Most keys in these files are meant for Claude Code only.
             PolicyDialect::Claude if left.is_empty() => {}
             PolicyDialect::Claude => {
                 let keys: Vec<_> = left
@@ -145,7 +144,7 @@ impl ProjectPolicy {
         }
     }
 
-    /// Takes one key. Returns false if the key doesn't count.
+    /// Adds one key. Returns false if the key is not honored.
     fn take_key(
         &mut self,
         file: &PolicyFile<'_>,
@@ -217,7 +216,7 @@ impl ProjectPolicy {
         line: Option<usize>,
     ) {
         let place = file.place(line);
-        // Other agents write paths from the project's root in this way.
+        // Other agents write paths relative to the project's root like this.
         let mut rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, file.home) {
             let Some(wider) =
@@ -237,8 +236,8 @@ impl ProjectPolicy {
         }
     }
 
-    /// Tightens the configuration and the plan of a run in a trusted project. Paths that the rules
-    /// deny reading are hidden from commands as well.
+    /// Restricts the configuration and the plan of a run in a trusted project. Paths that deny
+    /// rules protect from being read are hidden from commands as well.
     fn apply(
         self,
         home: Option<&Path>,
@@ -270,7 +269,6 @@ impl ProjectPolicy {
     }
 }
 
-/// A policy file.
 struct PolicyFile<'a> {
     root: &'a Path,
     home: Option<&'a Path>,
@@ -287,7 +285,7 @@ impl PolicyFile<'_> {
         )
     }
 
-    /// Returns the line of a key, found by its text without parsing the file.
+    /// Returns the line of a key, found by searching the text without parsing it.
     fn line(&self, section: &str, key: Option<&str>) -> Option<usize> {
         let begins = |line: &str, name: &str| {
             let line = line
@@ -320,8 +318,8 @@ impl PolicyFile<'_> {
     }
 }
 
-/// Reads a policy file of the project, if it exists. One that exists but cannot be read is an error,
-/// because it may forbid anything.
+/// Reads a policy file of the project, if it exists. An existing file that cannot be read is an
+/// error, because it may forbid anything.
 fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
     let there = root.join(name);
     let missing = |error: &io::Error| {
@@ -361,7 +359,7 @@ fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
     ))
 }
 
-/// Applies the policies of trusted projects to sessions.
+/// The extension that applies the policies of trusted projects.
 pub struct PolicyExtension;
 
 impl Extension for PolicyExtension {

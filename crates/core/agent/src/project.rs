@@ -1,21 +1,22 @@
-//! The project folder: where it begins, and whether it can be read.
+//! The project folder of a run.
 
 use std::path::{Path, PathBuf};
 
 use crate::environment::HostEnvironment;
 use crate::error::FolderError;
 
-/// The project a run works in.
+/// The project of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// Its root: the nearest parent with a `.git` or `.haft`, else the working directory itself.
+    /// The root: the nearest parent with a `.git` or `.haft`, else the working directory itself.
     pub root: PathBuf,
-    /// Where relative paths start.
+    /// The working directory, to which relative paths refer.
     pub cwd: PathBuf,
 }
 
 impl Project {
-    /// The project around this folder, or around the current one.
+    /// Finds the project that contains `cwd`. Without one, the working directory of the environment
+    /// is used.
     pub fn find(environment: &HostEnvironment, cwd: Option<&Path>) -> Result<Self, FolderError> {
         let given = cwd.unwrap_or(Path::new("."));
         let cwd = environment
@@ -23,7 +24,7 @@ impl Project {
             .join(given)
             .canonicalize()
             .map_err(|error| unreadable(given, error))?;
-        // Opening it proves what `canonicalize` does not: that the folder can be read.
+        // `canonicalize` succeeds for folders that cannot be read.
         std::fs::read_dir(&cwd).map_err(|error| unreadable(&cwd, error))?;
         let home = environment.home();
         let root = cwd
@@ -36,7 +37,7 @@ impl Project {
         })
     }
 
-    /// Under which its conversations are kept.
+    /// Returns the namespace of the project's conversations in the store.
     pub fn namespace(&self) -> String {
         self.root.display().to_string()
     }

@@ -1,4 +1,4 @@
-//! Prompts and resources of extensions: a user's prompt can call and mention them, in addition to
+//! Prompts and resources of extensions, which a user's prompt can call and mention in addition to
 //! files and the user's own commands.
 
 use std::sync::Arc;
@@ -25,9 +25,8 @@ pub struct OfferedPrompt {
 
 /// An argument of an [`OfferedPrompt`].
 pub struct OfferedArgument {
-    /// Its name.
     pub name: String,
-    /// Its meaning, as the server describes it.
+    /// The meaning of the argument, as the server describes it.
     pub description: String,
     /// True if the prompt cannot be used without it.
     pub required: bool,
@@ -52,10 +51,10 @@ impl OfferedPrompt {
     }
 }
 
-/// Why a prompt or a resource of an extension cannot be used.
+/// The reason why a prompt or a resource of an extension cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// The text calls something that cannot be a prompt.
+    /// The text calls a name that is not valid for a prompt.
     #[error("{0}")]
     Name(String),
     /// The prompt cannot be expanded.
@@ -79,25 +78,25 @@ pub enum PromptError {
 /// An extension whose prompts can be called and whose resources can be mentioned.
 #[async_trait(?Send)]
 pub trait PromptSource {
-    /// Lists the known prompts. It starts nothing.
+    /// Lists the known prompts. Starts nothing.
     fn prompts(&self) -> Vec<OfferedPrompt>;
 
-    /// Lists the known resources as prompts mention them. It starts nothing.
+    /// Lists the known resources by the names used in prompts. Starts nothing.
     fn resources(&self) -> Vec<String>;
 
-    /// Returns true if `text` calls one of this source's prompts.
+    /// True if `text` calls a prompt of this source.
     fn is_call(&self, text: &str) -> bool;
 
     /// Returns the content of the prompt that `text` calls.
     async fn expand(&self, text: &str) -> Result<String, PromptError>;
 
-    /// Returns true if `text` mentions resources of this source.
+    /// True if `text` mentions resources of this source.
     fn is_mentioned(&self, text: &str) -> bool;
 
     /// Returns `text`, followed by the resources that it mentions.
     async fn attach(&self, text: &str) -> Result<String, PromptError>;
 
-    /// Ends every server that was started.
+    /// Stops every server that was started.
     async fn close(&self);
 }
 
@@ -105,7 +104,7 @@ pub trait PromptSource {
 pub struct PromptSources(Vec<Box<dyn PromptSource>>);
 
 impl PromptSources {
-    /// Collects the sources of this project and its user from `extensions`. It starts nothing.
+    /// Collects the sources of all extensions for this project and its user. Starts nothing.
     pub fn open(
         extensions: &[Arc<dyn Extension>],
         places: &Places,
@@ -132,7 +131,7 @@ impl PromptSources {
             .collect()
     }
 
-    /// Returns true if `text` calls a prompt of any source.
+    /// True if `text` calls a prompt of any source.
     pub fn are_called(&self, text: &str) -> bool {
         self.0.iter().any(|source| source.is_call(text))
     }
@@ -145,7 +144,7 @@ impl PromptSources {
         }
     }
 
-    /// Returns true if `text` mentions resources of any source.
+    /// True if `text` mentions resources of any source.
     pub fn are_mentioned(&self, text: &str) -> bool {
         self.0.iter().any(|source| source.is_mentioned(text))
     }
@@ -160,7 +159,7 @@ impl PromptSources {
         Ok(text)
     }
 
-    /// Ends every server that was started.
+    /// Stops every server that was started.
     pub async fn close(&self) {
         for source in &self.0 {
             source.close().await;

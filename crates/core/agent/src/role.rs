@@ -1,4 +1,4 @@
-//! The main agent takes the role, the tools and the model of an agent's file.
+//! Runs the main agent with the role, the tools and the model of an agent's file.
 
 use haft_project::agents::{self, AgentTools};
 
@@ -7,17 +7,18 @@ use crate::knowledge::knowledge;
 use crate::places::Places;
 use crate::plan::RunPlan;
 
-/// What the caller has chosen itself, which goes before what an agent's file says.
+/// The settings that the caller has chosen explicitly. They take precedence over the agent's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnChoice {
-    /// The model.
+    /// True if the model was chosen.
     pub model: bool,
-    /// The tools.
+    /// True if the tools were chosen.
     pub tools: bool,
 }
 
 impl RunPlan {
-    /// Puts the role of this agent on.
+    /// Applies the role of the agent `name`, and its tools and model unless they were chosen
+    /// explicitly.
     pub fn take_role(
         &mut self,
         places: &Places,
@@ -25,7 +26,7 @@ impl RunPlan {
         chosen: OwnChoice,
     ) -> Result<(), SetupError> {
         let (paths, _) = knowledge(places, &self.project)?;
-        // What is wrong with another file is shown by `haft agents list`.
+        // Problems of other agents' files are shown by `haft agents list`.
         let found = agents::load(&paths, &mut Vec::new());
         let Some(agent) = found.get(name) else {
             let names: Vec<_> = found

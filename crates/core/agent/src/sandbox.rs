@@ -1,4 +1,5 @@
-//! The sandbox of this user's commands: from the configuration and haft's own folders to a policy.
+//! The sandbox of the user's commands: the policy made from the configuration and haft's own
+//! folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,11 @@ use crate::error::SandboxSetupError;
 use crate::places::Places;
 use crate::spill;
 
-/// A private `/tmp` that its owner did not live to remove is removed after this many days.
+/// A private `/tmp` that was not removed at the end of its run is removed after this many days.
 const OLD: u32 = 2;
 
-/// Sets up the sandbox for commands that work in these folders; `yolo` has none.
+/// Sets up the sandbox for commands that work in the folders `projects`. Mode `yolo` has no
+/// sandbox.
 pub async fn set_up_sandbox(
     places: &Places,
     config: &SandboxConfig,
@@ -37,8 +39,8 @@ pub async fn set_up_sandbox(
         network,
         ..policy(places, config, projects, tmp)?
     };
-    // What a process that was killed left in projects; what cannot be removed now is for the next
-    // start.
+    // Covers left in projects by a killed process. Those that cannot be removed now are left to the
+    // next start.
     let _ = haft_sandbox::remove_left_covers(&policy.notes);
     spill::sweep(&places.git(), WallClock.now().into(), OLD);
     let supervisor = places.environment.supervisor();
@@ -51,8 +53,8 @@ pub async fn set_up_sandbox(
     })
 }
 
-/// Sets up the sandbox in which external tools are asked how they are used: nothing can be written
-/// but a private `/tmp`, and there is no network. These folders can be seen whatever else is
+/// Sets up the sandbox in which external tools are asked for their help: only a private `/tmp` is
+/// writable, and there is no network. The folders in `seen` are readable even if they are otherwise
 /// hidden.
 pub(crate) async fn for_help(
     places: &Places,
@@ -73,7 +75,7 @@ pub(crate) async fn for_help(
         .keeping(Arc::new(private)))
 }
 
-/// How far what may happen without asking can rely on it.
+/// Returns the strength of the sandbox, on which the permission mode `auto` relies.
 pub fn confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
         SandboxLayer::Namespace => Confinement::Sandbox,
@@ -82,7 +84,7 @@ pub fn confinement(sandbox: &Sandbox) -> Confinement {
     }
 }
 
-/// A folder of this run, for the `/tmp` of its commands and the socket of its proxy.
+/// Creates a folder for the `/tmp` of a run's commands and the socket of its proxy.
 fn private_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
     let folder = places.private_tmp();
     spill::sweep(&folder, WallClock.now().into(), OLD);
@@ -111,7 +113,7 @@ fn policy(
                 error,
             })
     });
-    // What the prompt points the model to, or asks it to run.
+    // Files that the prompt mentions, or programs that it tells the model to run.
     let mut readable = vec![places.spill()];
     readable.extend(["skills", "tools", "repos"].map(|name| places.config.join(name)));
     readable.extend(visible_below_tmp(&places.environment, home.as_deref()));
@@ -123,7 +125,7 @@ fn policy(
         .filter(|root| is_trusted(root))
         .flat_map(|root| footprint::named(root))
         .collect();
-    // The next start of haft finds its program by its path.
+    // haft starts its program again by this path.
     let program = places.environment.own_program().path();
     protected.extend(program.canonicalize().ok());
     Ok(SandboxPolicy {
@@ -140,8 +142,8 @@ fn policy(
     })
 }
 
-/// Returns the user's home and the folders of the `PATH` that lie below `/tmp`: a command needs
-/// their programs and settings, and finds them wherever else they lie.
+/// Returns the user's home and the folders of `PATH` that lie below `/tmp`: commands need the
+/// programs and settings in them, which the private `/tmp` would hide.
 fn visible_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
     let search = environment
         .raw("PATH")
@@ -174,8 +176,7 @@ fn paths(
     given.iter().map(one).collect()
 }
 
-/// The network of the configuration, and the proxy it goes through. Must be called within a
-/// runtime.
+/// Creates the configured network and the proxy it uses. Must be called within a runtime.
 fn network(
     hosts: &[String],
     socket: PathBuf,

@@ -1,17 +1,17 @@
-//! Whole outputs of commands are kept for the conversations that name them, but not for ever.
+//! Removal of old files, such as full outputs that conversations no longer refer to.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Removes what was last written more than this many days ago; nothing when it is 0.
+/// Removes entries last modified more than `days` days ago. Does nothing if `days` is 0.
 pub(crate) fn sweep(folder: &Path, now: SystemTime, days: u32) {
     let age = Duration::from_hours(24) * days;
     let Some(oldest) = now.checked_sub(age).filter(|_| days > 0) else {
         return;
     };
-    // What cannot be looked at or removed is for the next start: this is only about room on the
-    // disk.
+    // Entries that cannot be read or removed are left to the next start: this only saves disk
+    // space.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if newest(&entry.path()).is_some_and(|written| written < oldest) {
             let path = entry.path();
@@ -24,7 +24,8 @@ pub(crate) fn sweep(folder: &Path, now: SystemTime, days: u32) {
     }
 }
 
-/// When something was last written, in a folder or a file; none when that is not known.
+/// Returns the newest modification time of a file or of anything in a folder; `None` if a time is
+/// unknown.
 fn newest(path: &Path) -> Option<SystemTime> {
     let metadata = path.symlink_metadata().ok()?;
     let own = metadata.modified().ok()?;

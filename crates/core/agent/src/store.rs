@@ -1,4 +1,4 @@
-//! Opens the user's conversations.
+//! Opens the store with the user's conversations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::SetupError;
 use crate::extension::Extension;
 use crate::places::Places;
 
-/// Opens the user's conversations for one look or one change.
+/// Opens the store for a single query or change, without backups.
 pub fn open_store(
     places: &Places,
     config: &Config,
@@ -23,7 +23,7 @@ pub fn open_store(
     }
 }
 
-/// Opens the user's conversations for a session, with backups.
+/// Opens the store for a session, with backups.
 pub(crate) fn open_store_with_backups(
     places: &Places,
     config: &Config,
@@ -41,7 +41,7 @@ fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupE
     let fresh = !places.database().exists();
     let database = SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?;
     if fresh {
-        // Without it a notice would be shown that is not needed: no reason to fail.
+        // A failure only leads to an unnecessary notice.
         drop(defaults_notice::keep(places));
     }
     Ok(database)

@@ -1,5 +1,5 @@
-//! Where external tools are asked how they are used: a sandbox of their own, whatever the
-//! permission mode of the run.
+//! The sandbox in which external tools are asked for their help, independent of the run's
+//! permission mode.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +18,16 @@ use crate::places::Places;
 use crate::project::Project;
 use crate::{sandbox, spill};
 
-/// What tools said is forgotten after so many days.
+/// Cached help output is removed after this many days.
 const OLD: u32 = 90;
 
-/// Forgets what tools said long ago.
+/// Removes old cached help output.
 pub(crate) fn sweep(places: &Places) {
     spill::sweep(&places.tool_help(), WallClock.now().into(), OLD);
 }
 
-/// How external tools are asked for their help; none when the configuration says that they are not.
+/// Returns the settings for asking external tools for their help; `None` if the configuration
+/// disables it.
 pub fn tool_help(places: &Places, config: &Config, project: &Project) -> Option<Asking> {
     if config.tools.help_timeout == 0 {
         return None;
@@ -46,7 +47,7 @@ pub fn tool_help(places: &Places, config: &Config, project: &Project) -> Option<
     })
 }
 
-/// The sandbox, once it was needed.
+/// The sandbox for asking tools, created on first use.
 struct SandboxCell {
     places: Places,
     config: SandboxConfig,
@@ -57,7 +58,7 @@ struct SandboxCell {
 #[async_trait]
 impl HelpCell for SandboxCell {
     async fn confined(&self) -> Option<Arc<ConfinementSpec>> {
-        // Where there is no sandbox to be had, what the files say has to do.
+        // Without a sandbox, tools are not run and only the comments in their files are used.
         let set_up = async || {
             let (paths, _) = knowledge(&self.places, &self.project).ok()?;
             let folders = paths

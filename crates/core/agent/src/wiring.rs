@@ -1,5 +1,5 @@
-//! Puts the parts of a session together: store, model, sandbox, permissions, tools, and what
-//! extensions give.
+//! Assembles the parts of a session: store, model, sandbox, permissions, tools, and the parts that
+//! extensions contribute.
 
 use std::mem;
 use std::path::Path;
@@ -37,14 +37,14 @@ use crate::plan::{RunPlan, RunStep};
 use crate::project::Project;
 use crate::{hooks, knowledge, machine, models, sandbox};
 
-/// The namespace of the conversations of steps: beside those of the project, and never the current
-/// one.
+/// The suffix of the namespace for conversations of workflow steps, which keeps them apart from the
+/// project's own conversations and from its current one.
 const STEPS: &str = "#workflows";
 
 /// The code of the notice about a variable that begins with `HAFT_` and has no effect.
 pub const UNKNOWN_VARIABLE: &str = "unknown_variable";
 
-/// What a session is opened with.
+/// Assembles the configuration and the services of a session.
 pub(crate) fn prepare(
     agent: &Agent,
     plan: RunPlan,
@@ -238,7 +238,7 @@ fn shared_services(
     }
 }
 
-/// Logs what a session starts with. Skipped files are logged with the notices about them.
+/// Logs the state in which a session starts. Skipped files are logged with the notices about them.
 fn log_loaded(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
     let root = plan.project.root.display();
     let mode = plan.mode;
@@ -253,7 +253,7 @@ fn log_loaded(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
     }
 }
 
-/// Who is asked, and who in the place of the main model.
+/// Opens the main model, and creates the standby models and the opener for sub-agents.
 fn model_services(
     host: &HostEnvironment,
     config: &Config,
@@ -277,7 +277,7 @@ fn model_services(
     })
 }
 
-/// Where the tools of a run work.
+/// Returns the folders in which the tools of a run work.
 fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
     Workspace {
         root: plan.project.root.clone(),
@@ -316,8 +316,8 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
     all
 }
 
-/// Takes back what a process that died in the middle of changing files left, in whatever project,
-/// and says so.
+/// Rolls back file changes that a killed process left incomplete, in any project. Returns a notice
+/// for each.
 pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
     let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
     let code = |outcome: &RecoveryOutcome| {
@@ -350,7 +350,7 @@ pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
     }
 }
 
-/// What may happen without asking, by the rules of the configuration and the mode of this run.
+/// Combines the rules of the configuration with the mode of the run.
 pub fn permissions(
     environment: &HostEnvironment,
     config: &PermissionsConfig,
@@ -366,7 +366,8 @@ pub fn permissions(
     })
 }
 
-/// The configuration of the sandbox, with what rules keep from being read hidden as well.
+/// Returns the configuration of the sandbox. Paths that rules protect from being read are hidden as
+/// well.
 pub(crate) fn with_denied_reads(
     places: &Places,
     config: &Config,
@@ -385,7 +386,7 @@ pub(crate) fn with_denied_reads(
     Ok(confined)
 }
 
-/// The permissions with further rules.
+/// Adds rules to the permissions.
 pub fn with_rules(
     mut permissions: Permissions,
     rules: impl IntoIterator<Item = (Decision, PermissionRule)>,

@@ -1,4 +1,5 @@
-//! What comes out besides the request: an account of how it came to be.
+//! The result of [`assemble`](crate::assemble): the request, and an account of the decisions behind
+//! it.
 
 use std::fmt;
 
@@ -11,58 +12,57 @@ use crate::carried::{Carried, Cleared};
 use crate::policy::Policy;
 use crate::reduce::ladder::LadderStep;
 
-/// The next request, and an account of how it came to be.
+/// The next request and the account of how it was assembled.
 #[derive(Clone, Debug)]
 pub struct Assembly {
-    /// What to send.
     pub request: Request,
-    /// How it came to be.
     pub account: Account,
 }
 
-/// How a request came to be.
+/// Describes how a request was assembled: its budget, the parts left out, and its expected cost.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Where its tokens go.
+    /// The tokens of the request by layer.
     pub budget: Budget,
-    /// The round it belongs to, from 1.
+    /// The round that the request belongs to, counted from 1.
     pub round: u32,
-    /// What had to be repaired.
+    /// Differences between the stored messages and those sent.
     pub repaired: Vec<Repair>,
     /// Tokens left out because their messages are marked as deleted.
     pub deleted_tokens: u64,
-    /// Tokens left out because people edited what is sent.
+    /// Tokens removed by the user's edits of the context.
     pub edited_tokens: u64,
-    /// Tokens left out by pruning, by old decisions and new ones.
+    /// Tokens removed by pruning, including decisions of earlier requests.
     pub pruned_tokens: u64,
-    /// How many messages pruning looked at: at most each one twice.
+    /// The number of messages that pruning examined; each message counts at most twice.
     pub pruning_steps: usize,
-    /// What has been left out so far, if this request left out more: keep it and give it to the
+    /// All pruning decisions so far, if this request added any. Store the value and pass it to the
     /// next snapshot.
     pub cleared: Option<Cleared>,
-    /// What this request decided for later ones besides, if that changed: keep it and give it to
-    /// the next snapshot.
+    /// Other decisions that later requests depend on, if they changed. Store the value and pass it
+    /// to the next snapshot.
     pub carried: Option<Carried>,
-    /// The messages whose results were first sent as excerpts by this request. Before sending it,
-    /// write their whole text to [`excerpt_file`](crate::excerpt_file).
+    /// The messages whose results this request sends as excerpts for the first time. Before sending
+    /// the request, write their full text to [`excerpt_path`](crate::excerpt_path).
     pub excerpts: Vec<MessageId>,
-    /// What else had to go because the request was still too large, in order.
+    /// The further reductions that were needed because the request was still too large, in order.
     pub ladder: Vec<LadderStep>,
-    /// How it compares to the request before; absent for the first one.
+    /// The comparison with the previous request; `None` for the first one.
     pub prefix: Option<Prefix>,
-    /// Its input tokens by class, as far as the cache can still hold the request before.
+    /// The expected input tokens by class (read, written, fresh), given how much of the previous
+    /// request the cache can still hold.
     pub expected: Usage,
-    /// What that input costs; absent without prices.
+    /// The expected cost of the input; `None` if the model has no prices.
     pub expected_cost: Option<Cost>,
-    /// What the next snapshot should be compared to, once this request is sent.
+    /// The outline that the next request is compared with, once this request is sent.
     pub sent: Sent,
-    /// What people should know.
+    /// Problems to show to the user.
     pub warnings: Vec<Warning>,
 }
 
 impl Account {
-    /// Whether so little of the conversation can be read from the cache that archiving a part of it
-    /// costs nothing more: less than a quarter of it stands before the break.
+    /// True if less than a quarter of the conversation lies before the cache break, so that
+    /// archiving a part of it costs nothing extra.
     pub fn rewrites_history(&self) -> bool {
         let Some(prefix) = self
             .prefix
@@ -83,38 +83,29 @@ impl Account {
         4 * tokens(&segments[..prefix.kept.min(segments.len())]) < tokens(segments)
     }
 
-    /// Whether more had to be left out than before, and too little could be: soon it has to be done
-    /// again, with another break.
+    /// True if this request left out more than the previous one and is still above
+    /// `compact_cold_at`, so that another reduction, with another cache break, is soon needed.
     pub fn is_short_of_room(&self, policy: &Policy) -> bool {
         self.cleared.is_some()
             && self.budget.used() as f64 > policy.compact_cold_at * self.budget.room() as f64
     }
 }
 
-/// Something people should know about a request that can be sent nevertheless.
+/// A problem that the user should know about, though the request can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// The model must guess what this tool is for.
-    ToolWithoutDescription {
-        /// The tool.
-        name: String,
-    },
-    /// System prompt and tools are very long.
+    /// A tool has no description, so the model must guess its purpose.
+    ToolWithoutDescription { name: String },
+    /// The system prompt and the tools together have more tokens than `context.system_warn` allows.
     LargeSystem {
-        /// Their tokens.
         tokens: u64,
-        /// `context.system_warn`.
+        /// The setting `context.system_warn`.
         limit: u64,
     },
-    /// The list of deleted messages was not applied: without them nothing would be left to answer.
+    /// The deletion marks were not applied, because no message would be left to answer.
     MarksNotApplied,
-    /// The window fills up.
-    WindowFilling {
-        /// Tokens of the request.
-        tokens: u64,
-        /// The window.
-        window: u64,
-    },
+    /// The request fills more of the window than `warn_at` allows.
+    WindowFilling { tokens: u64, window: u64 },
 }
 
 impl fmt::Display for Warning {

@@ -1,8 +1,8 @@
-//! The whole way from a conversation to the next request.
+//! Assembles the next request from a conversation.
 //!
-//! [`assemble`] walks pointers: messages that were counted and hashed when they were stored are
-//! shared, never looked into again. It holds no state; what one request decides for the next one
-//! comes back in the [`Account`].
+//! [`assemble`] works on shared pointers: messages that were counted and hashed when they were
+//! stored are not read again. The function holds no state; decisions that the next request depends
+//! on are returned in the [`Account`].
 
 use std::mem;
 use std::sync::Arc;
@@ -35,7 +35,10 @@ use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
-/// Makes the next request.
+/// Assembles the next request.
+///
+/// Returns an error if there is no input, if a setting is invalid, or if the request does not fit
+/// the window even after all reductions.
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let policy = snapshot.policy;
     let model = snapshot.model;
@@ -68,8 +71,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         ToolProtocol::Native | ToolProtocol::Xml => {}
     }
 
-    // From here on the two views go ways of their own; what they make is accounted for in the same
-    // way.
+    // The two views lay out the request differently; the accounting below is shared.
     let LaidOut {
         mut request,
         run,
@@ -94,7 +96,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         model,
         tool_tokens: request.tools.tokens,
     };
-    // What is not in the cache any more can neither be read nor lost.
+    // Nothing can be read from an expired cache, and nothing in it can be lost.
     let last = last.filter(|_| !snapshot.has_expired());
     let expected = priced.expected(request.tokens(), last);
     if let (Some((last, kept)), Some(broken)) = (
@@ -146,15 +148,15 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     Ok(Assembly { request, account })
 }
 
-/// What a request is brought down to.
+/// The token limits of a request, and the earlier decisions that still hold.
 struct Goal<'a> {
     room: InputRoom,
-    /// The safe zone as it is written. Decisions are kept for it: the factor of the model is
-    /// corrected from reply to reply, and that must not take them back.
+    /// The safe zone in nominal tokens. Decisions are stored for this value, because the model's
+    /// correction factor changes with every reply and must not undo them.
     zone: u64,
-    /// The same in counted tokens.
+    /// The safe zone in counted tokens.
     target: u64,
-    /// What earlier requests left out, as far as that still holds.
+    /// The decisions of earlier requests that still hold.
     decided: Option<&'a Cleared>,
     reduction: Reduction,
 }
@@ -164,8 +166,9 @@ impl<'a> Goal<'a> {
         let policy = snapshot.policy;
         let model = snapshot.model;
         let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
-        let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
-        let target = Scale::of(model).down(zone);
+        let target = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
+        let target = Scale::of(model).down(target);
+        let zone = policy.nominal_zone(model)?.min(room.nominal_soft);
         let decided = Cleared::valid(snapshot.cleared, zone);
         Ok(Self {
             room,
@@ -177,18 +180,18 @@ impl<'a> Goal<'a> {
     }
 }
 
-/// What compression did.
+/// The result of compressing finished rounds.
 #[derive(Clone, Copy)]
 struct Compressed {
-    /// Before which round results are compressed, where that waits until it is free.
+    /// Results of rounds before this one are compressed under [`Compress::WhenFree`]; otherwise 0.
     rounds: u32,
-    /// When obsolete results go.
+    /// The point at which pruning removes obsolete results.
     obsolete: Obsolete,
-    /// Whether the request was above the safe zone before.
+    /// True if the request exceeded the safe zone before compression.
     was_over: bool,
 }
 
-/// Compresses results of finished rounds.
+/// Compresses the results of finished rounds, if the policy demands it.
 fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Compressed {
     let round = layers.line.round;
     let whole = Compressed {
@@ -224,26 +227,26 @@ fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Co
     }
 }
 
-/// A request that is laid out, and how it was made to fit.
+/// A request laid out by one of the two views, and the reductions that made it fit.
 struct LaidOut {
     request: Request,
-    /// Whether the next request will find the reminders where they are now.
+    /// The position of the reminders in the next request, relative to this one.
     run: RunMotion,
     copies: Vec<ReminderCopy>,
     reduced: Reduced,
 }
 
-/// What was left out because room was short.
+/// The parts left out because room was short.
 struct Reduced {
     pruned: Pruned,
     ladder: Vec<LadderStep>,
-    /// Where the messages end that were left out now.
+    /// The end of the messages that this request leaves out.
     cut: Option<ArchiveCut>,
-    /// The results that are sent as excerpts from now on.
+    /// The results that this request sends as excerpts for the first time.
     excerpts: Excerpts,
 }
 
-/// The layered view: message by message, the reminders among them.
+/// Lays out the layered view: message by message, with the reminders among them.
 fn layered(
     mut layers: Layers,
     goal: &Goal<'_>,
@@ -277,7 +280,8 @@ fn layered(
     })
 }
 
-/// The execute view: four messages, of which the end is new every time, as a moving run is.
+/// Lays out the execute view: four messages, whose end changes with every request like a moving run
+/// of reminders.
 fn execute(
     mut layers: Layers,
     goal: &Goal<'_>,
@@ -288,7 +292,8 @@ fn execute(
     view::forget_old_steps(&mut layers.line);
     let pruned = prune_to(goal, &mut layers, compressed, snapshot);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
-    // What is told of older rounds is not among what pruning and the ladder have counted.
+    // Pruning and the ladder did not count the dialogue of older rounds, so it is shortened until
+    // the request fits.
     let laid_out = |folding| {
         request(
             view::execute(snapshot, &layers, &all, folding),
@@ -322,7 +327,7 @@ fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>)
     }
 }
 
-/// Clears what must go so that the request fits into the safe zone.
+/// Prunes messages until the request fits into the safe zone.
 fn prune_to(
     goal: &Goal<'_>,
     layers: &mut Layers,
@@ -366,7 +371,7 @@ fn climb(
     })
 }
 
-/// The decisions to keep, if there are new ones.
+/// Returns the decisions to store, or `None` if this request added none.
 fn remember(goal: &Goal<'_>, reduced: &Reduced) -> Option<Cleared> {
     let newly = &reduced.pruned.newly;
     if newly.is_empty() && reduced.cut.is_none() && reduced.excerpts.is_empty() {

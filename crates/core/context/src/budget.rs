@@ -1,4 +1,4 @@
-//! Where the tokens of a request go.
+//! The token budget of a request.
 
 use std::fmt::Write as _;
 
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::scale::Scale;
 
-/// The tokens of a request by layer, against the model's window.
+/// The tokens of a request by layer, compared with the model's context window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Every layer in order, empty ones included.
+    /// All layers in order, including empty ones.
     pub layers: Vec<BudgetLayer>,
     /// Tokens kept free for the reply.
     pub output_reserve: u64,
-    /// Tokens left after layers and reserve; negative when the request does not fit.
+    /// Tokens left after the layers and the reserve; negative if the request does not fit.
     pub remaining: i64,
-    /// The model's window.
+    /// The context window of the model, in tokens.
     pub window: u64,
 }
 
 impl Budget {
-    /// Adds up the request, in the model's own tokens. The tools, and the few tokens each API adds,
-    /// count as part of the system layer.
+    /// Adds up the tokens of the request, scaled to the model's tokenizer. The tools, and the few
+    /// tokens that each API adds, count as part of the system layer.
     pub fn of(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
         let window = u64::from(model.context_window);
         let mut tokens = [0_u64; Layer::ALL.len()];
@@ -53,17 +53,18 @@ impl Budget {
         }
     }
 
-    /// The estimated tokens of the request.
+    /// Returns the estimated tokens of the request.
     pub fn used(&self) -> u64 {
         self.layers.iter().map(|layer| layer.tokens).sum()
     }
 
-    /// Tokens a request may have: the window without the reserve.
+    /// Returns the maximum input tokens: the window without the output reserve.
     pub fn room(&self) -> u64 {
         self.window.saturating_sub(self.output_reserve)
     }
 
-    /// A table for people: one line a layer, then the reserve, what remains, and the window.
+    /// Formats a table with one line per layer, then the reserve, the remaining tokens, and the
+    /// window.
     pub fn table(&self) -> String {
         let mut table = String::new();
         let rows = self

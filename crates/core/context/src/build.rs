@@ -1,8 +1,8 @@
-//! How a request is built: what stands in it, in which order and where.
+//! Builds a request: chooses its parts, their order and their positions.
 //!
 //! ```text
-//! stored messages ─► blocks ─► rounds (the line every step works on) ─► layers ─► placement, or the execute view ─► integrity
-//!                    system, documents, reminders, hints: what is sent besides
+//! stored messages ─► blocks ─► rounds (the timeline that every step edits) ─► layers ─► placement, or the execute view ─► integrity
+//!                    system, documents, reminders, hints: texts that haft adds
 //! ```
 
 pub(crate) mod active;

@@ -1,10 +1,10 @@
-//! What the provider's prefix cache makes of a request, and what that costs.
+//! Predicts how a provider's prefix cache treats a request, and the resulting cost.
 //!
 //! ```text
-//! prefix       how a request compares to the one before, and why it is no extension of it
-//! boundaries   where the provider is asked to remember
-//! pricing      what a break costs
-//! simulate     a provider's cache, request by request      quote: what an action would cost before it is done
+//! prefix       compares a request with the previous one, and finds the cause if it is no extension
+//! boundaries   sets the marks at which the provider is asked to store the prefix
+//! pricing      computes the cost of a break
+//! simulate     a provider's cache, request by request      quote: the cost of an action before it is done
 //! ```
 
 pub(crate) mod boundaries;

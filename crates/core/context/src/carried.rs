@@ -1,5 +1,5 @@
-//! What one request decides for later ones. Both values are kept with the conversation, so their
-//! field names are a contract.
+//! Decisions of one request that later ones depend on. Both values are stored with the
+//! conversation, so their field names are a contract.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,33 +9,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::rounds::ArchiveCut;
 
-/// What has been left out so far because room was short. Keep it with the conversation.
+/// The parts left out so far because room was short. Store the value with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cleared {
-    /// The target the decisions were made for. A larger one, as after a switch to a larger window,
-    /// takes them back.
+    /// The token target that the decisions were made for. A larger target, for example after a
+    /// switch to a larger window, discards them.
     pub target: u64,
-    /// The cleared messages.
+    /// The messages whose content was cleared.
     pub ids: BTreeSet<MessageId>,
-    /// The first message that is still sent, where older rounds or steps were left out.
+    /// The first message that is still sent, if older rounds or steps were left out.
     pub first_kept: Option<MessageId>,
-    /// From here on what the user said is sent nevertheless.
+    /// The user's messages from this one on are sent even if they lie before `first_kept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users_from: Option<MessageId>,
-    /// The bytes kept of each result that was sent as an excerpt, because the newest step alone
+    /// The bytes kept of each result that was sent as an excerpt because the newest step alone
     /// exceeded the window.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub excerpts: BTreeMap<MessageId, u32>,
 }
 
 impl Cleared {
-    /// The decisions, as long as they hold for this target.
+    /// Returns the decisions if they still hold for `target`.
     pub(crate) fn valid(this: Option<&Self>, target: u64) -> Option<&Self> {
         this.filter(|cleared| target <= cleared.target)
     }
 
-    /// Where the messages end that are left out.
+    /// Returns the end of the messages that are left out.
     pub(crate) fn cut(&self) -> Option<ArchiveCut> {
         Some(ArchiveCut {
             first_kept: self.first_kept?,
@@ -44,27 +44,25 @@ impl Cleared {
     }
 }
 
-/// What a request decides for later ones, besides what is [cleared](Cleared). Keep it with the
-/// conversation.
+/// Decisions for later requests besides [`Cleared`]. Store the value with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Carried {
-    /// Copies of reminders in the order they stand, for `cache-aware` placement.
+    /// Copies of reminders in request order, for `cache-aware` placement.
     pub copies: Vec<ReminderCopy>,
-    /// Results of rounds before this one are compressed, where that waits until it is free.
+    /// Results of rounds before this one are compressed, if compression waits until it is free.
     pub compressed_rounds: u32,
 }
 
 /// A copy of a reminder as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReminderCopy {
-    /// Who put it there, such as `reminder:todo`.
+    /// The owner of the copy, such as `reminder:todo`.
     pub owner: Cow<'static, str>,
-    /// Its text, heading included.
+    /// The text, including its heading.
     pub text: String,
-    /// The hash of what it says, the clock left out: a new minute alone is no reason for a new
-    /// copy.
+    /// The hash of the text without the clock: a new minute alone needs no new copy.
     pub says: ContentHash,
-    /// The message of the conversation it stands behind.
+    /// The conversation's message that the copy follows.
     pub after: MessageId,
 }

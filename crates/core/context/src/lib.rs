@@ -1,11 +1,12 @@
-//! The context engine: from a conversation to the next request, and an account of it.
+//! The context engine: turns a conversation into the next request, with an account of the decisions
+//! behind it.
 //!
-//! Everything here is a pure function. This crate is not async and reads no clock, file,
-//! environment or network: what it needs comes in with the [`Snapshot`], what it decides comes out
-//! with the [`Assembly`]. The same snapshot gives the same request, byte for byte.
+//! Everything here is a pure function. This crate is not async and must not read a clock, file,
+//! environment or network: all input comes with the [`Snapshot`], and all decisions are returned in
+//! the [`Assembly`]. Equal snapshots give equal requests, byte for byte.
 //!
-//! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes
-//! out besides the request), [`Policy`] (what can be configured).
+//! Read first: [`assemble`] (the whole process), [`Snapshot`] (the input), [`Account`] (the
+//! decisions), [`Policy`] (the settings).
 //!
 //! # A request
 //!
@@ -25,11 +26,11 @@
 //! # };
 //! # let counter = Bytes;
 //! # let id = |name: &str| MessageId::derived(ContentHash::of(name.as_bytes()));
-//! // What the conversation holds, counted and hashed once.
+//! // The messages of the conversation, counted and hashed once.
 //! let input = Message::text(id("input"), Role::User, "Why does the build fail?", Timestamp::UNIX_EPOCH);
 //! let history = [Entry::new(input, &counter)];
 //!
-//! // What is sent besides it.
+//! // The texts that are sent with them.
 //! let policy = Policy::default();
 //! let system = system_entry(render_system(&SystemInput::default())?, &counter);
 //! let tools = ToolSet::new(Vec::new(), &counter);
@@ -42,7 +43,7 @@
 //!     let message = &segment.entry.message;
 //!     println!("{:<10} {:<14} {}", segment.layer, segment.owner, message.joined_text().lines().next().unwrap_or(""));
 //! }
-//! println!("{}", assembly.account.budget.table());
+//! println!("{}", assembly.account.budget.format_table());
 //! # let owners: Vec<_> = assembly.request.segments.iter().map(|segment| segment.owner).collect();
 //! # assert_eq!(owners, ["system", "current", "reminder:todo"]);
 //! # Ok::<(), haft_context::ContextError>(())
@@ -52,30 +53,29 @@
 //!
 //! ```text
 //! system      one message: role, tool use, capabilities, rules, …          render_system
-//! documents   a pair a kind: the text, then "I have read …"                Documents
-//! history     summaries, then the messages that survive                    repair, compress, prune, compaction
-//!   run       reminders, somewhere among the history                       Reminders, Place
+//! documents   a pair per kind: the text, then "I have read …"              Documents
+//! history     summaries, then the messages that are left                   repair_blocks, compression, pruning, compaction
+//!   run       reminders, somewhere in the history                          Reminders, Placement
 //! current     the user's input that is being answered
 //! history     its tool calls and results, whole until the round ends
 //! ```
 //!
-//! # The way
+//! # Steps
 //!
 //! ```text
 //! blocks → rounds → pins → archive → marks → edits → compress → prune → hints → ladder → layers and run → integrity → prefix → budget
 //! ```
 //!
-//! A block (an assistant message with calls, `A`, and its results, `T`) is never split, by
-//! anything:
+//! No step splits a block (an assistant message with calls, `A`, and its results, `T`):
 //!
 //! ```text
-//! stored   U A T₁ U' T₂ …                 a message caught inside a block
+//! stored   U A T₁ U' T₂ …                 a message stored inside a block
 //! sent     U A T₁ T₂ U' …                 is sent after it
-//! stored   U A T₁ | crash                 a result that never came
-//! sent     U A T₁ ⚠                       says that it was interrupted
+//! stored   U A T₁ | crash                 a missing result
+//! sent     U A T₁ ⚠                       becomes one that reports the interruption
 //! ```
 //!
-//! The run stands near the end, where models read best, but never inside a block:
+//! The run is near the end, where models read best, but never inside a block:
 //!
 //! ```text
 //! after-tool-result:3      U A T A T A T A T        →  U A T A T * A T A T
@@ -89,11 +89,11 @@
 //! round 1 runs             U A T A T
 //! round 2 runs             U A t A t a U A T
 //! above the safe zone      U A · A · a U A T
-//! after compaction         Σ U A T                 Σ stands for the archived rounds
+//! after compaction         Σ U A T                 Σ replaces the archived rounds
 //! ```
 //!
-//! Against the request before, a request only appends; otherwise [`Account::prefix`] names the
-//! cause, the place and the price:
+//! A request only appends to the previous one; otherwise [`Account::prefix`] gives the cause, the
+//! position and the price of the break:
 //!
 //! ```text
 //! last   S ¹ U A T ² * A T                ¹ ² marks where the provider can find the prefix again
@@ -102,10 +102,10 @@
 //!
 //! # From one request to the next
 //!
-//! [`assemble`] keeps nothing. Four values carry over, all optional: [`Account::sent`] (give it as
-//! [`Snapshot::last`]), [`Account::cleared`] and [`Account::carried`] (give them as
-//! [`Snapshot::cleared`] and [`Snapshot::carried`], and store them), and a [`Memo`], which only
-//! saves work.
+//! [`assemble`] keeps no state. Four optional values connect one request to the next:
+//! [`Account::sent`] (pass it as [`Snapshot::last`]), [`Account::cleared`] and [`Account::carried`]
+//! (store them, and pass them as [`Snapshot::cleared`] and [`Snapshot::carried`]), and a [`Memo`],
+//! which only saves work.
 
 mod account;
 mod assemble;

@@ -1,4 +1,4 @@
-//! Messages made from other messages, kept so that nothing is made, counted or hashed twice.
+//! Caches messages derived from other messages, so that none is built, counted or hashed twice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,32 +9,38 @@ use haft_types::{
 
 use crate::policy::Compression;
 
-/// What was made of a message.
+/// The form of a derived message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MessageForm {
-    /// A text of the engine's own, such as a reminder.
+    /// A text written by haft, such as a reminder.
     Made,
-    /// A tool result, compressed.
+    /// A compressed tool result.
     Compressed(Compression),
-    /// A message whose results, or arguments longer than this, were cleared.
+    /// A message whose results, or arguments longer than `argument_chars`, were cleared.
     Cleared {
         argument_chars: u32,
         recall: RecallTool,
     },
-    /// A message whose results longer than this were reduced to head and tail.
+    /// A message whose results longer than `bytes` were cut to head and tail.
     Excerpt { bytes: u32 },
-    /// A tool result as its whole envelope in JSON.
+    /// A result with a note that the arguments of its call, where longer than `argument_chars`, were
+    /// cut.
+    Noted {
+        argument_chars: u32,
+        recall: RecallTool,
+    },
+    /// A tool result shown as its whole envelope in JSON.
     Envelope,
-    /// A message of which only the name is left.
+    /// A masked message, of which only the name is left.
     Masked,
-    /// What must be kept of the messages before this one.
+    /// The facts kept from the messages before the one with this id.
     Ledger,
-    /// A message with its id as a last line.
+    /// A message with its id as the last line.
     Hinted,
 }
 
-/// Whether the model is offered `recall`, which brings a message back by its id. Notices name the
-/// tool only then.
+/// The availability of the `recall` tool, which returns a message by its id. Notices name the tool
+/// only if the model has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RecallTool {
     Offered,
@@ -42,7 +48,7 @@ pub(crate) enum RecallTool {
 }
 
 impl RecallTool {
-    /// Looks for the tool among those of a request.
+    /// Checks whether the request offers the tool.
     pub(crate) fn of(tools: &ToolSet) -> Self {
         if tools.specs.iter().any(|tool| tool.name == "recall") {
             Self::Offered
@@ -52,16 +58,16 @@ impl RecallTool {
     }
 }
 
-/// Keeps what [`assemble`](crate::assemble) makes from one request to the next.
+/// Caches the messages that [`assemble`](crate::assemble) derives, from one request to the next.
 ///
-/// It holds nothing that could not be made again: a request built with it and one built without are
-/// equal. Keep one for as long as a conversation is open.
+/// A memo does not change results: requests built with it and without it are equal. Keep one as
+/// long as a conversation is open.
 #[derive(Debug, Default)]
 pub struct Memo {
     entries: Mutex<HashMap<(MessageId, ContentHash, MessageForm), Arc<Entry>>>,
 }
 
-/// Makes entries, through a memo where the caller keeps one.
+/// Builds entries, through a memo if the caller keeps one.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryMaker<'a> {
     pub(crate) counter: &'a dyn TokenCounter,
@@ -70,7 +76,8 @@ pub(crate) struct EntryMaker<'a> {
 }
 
 impl EntryMaker<'_> {
-    /// The message made of `id` and `hash` in this form; `make` runs only when it is not known yet.
+    /// Returns the message derived from `id` and `hash` in the given form. `make` runs only if the
+    /// memo does not contain it.
     pub(crate) fn entry(
         self,
         id: MessageId,
@@ -90,7 +97,7 @@ impl EntryMaker<'_> {
                 .or_insert_with(|| Entry::new(make(), self.counter)),
         )
     }
-    /// A message of the engine's own; equal text of the same owner gives the equal message.
+    /// Returns a message written by haft; equal texts of one owner give equal messages.
     pub(crate) fn made(self, owner: &str, role: Role, text: &str) -> Arc<Entry> {
         let mut hasher = Hasher::default();
         let hash = hasher

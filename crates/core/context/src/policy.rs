@@ -10,68 +10,69 @@ mod reduction;
 
 pub use reduction::{Reduction, ReductionReason};
 
-/// How requests are built. Every number of the design is a key here; the defaults are the design's.
-/// Four of them belong together and depend on the model unless one is set: [`Reduction`].
+/// The settings for building requests. Every number of the design is a key here, with the design's
+/// value as its default. Four of the settings depend on the model unless they are set:
+/// [`Reduction`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Where the run of reminders goes.
+    /// The position of the reminders.
     pub reminders: Placement,
-    /// How many messages before the end `after-tool-result` may lie while the user has spoken
-    /// since.
+    /// Maximum messages between the reminders and the end. Applies to `cache-aware`, and to
+    /// `after-tool-result` once the user has written since.
     pub max_distance: u32,
-    /// Which messages carry their id.
+    /// The messages that show their id.
     pub message_ids: MessageIds,
     /// The language of haft's own texts for the model.
     pub prompt_language: PromptLanguage,
-    /// How the conversation is laid out.
+    /// The layout of the conversation.
     pub view: View,
     /// Newest utterances shown in the execute view.
     pub dialogue: u32,
-    /// Whether the model is told date and time, in the run.
+    /// If true, the reminders tell the model date and time.
     pub clock: bool,
     /// Tokens above which a request is pruned.
     pub safe_zone: Option<SafeZone>,
     /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less
     /// often it begins.
     pub prune_to: Option<f64>,
-    /// Newest cleanable messages that pruning leaves alone.
+    /// Newest results that pruning leaves alone.
     pub prune_keep: Option<u32>,
     /// Characters of a string argument that pruning leaves.
     pub prune_argument_chars: u32,
-    /// When tool results are compressed.
+    /// The time at which tool results are compressed.
     pub compress: Option<Compress>,
-    /// How much of each kind of result the compressed form keeps.
+    /// The size of the compressed form, by kind of result.
     pub compress_limits: CompressLimits,
     /// Newest rounds that compaction leaves alone.
     pub keep_rounds: u32,
-    /// Newest blocks that compaction leaves alone where it archives parts of the newest rounds.
+    /// Newest blocks that compaction leaves alone when it archives parts of the newest rounds.
     pub keep_blocks: u32,
     /// Share from which compaction is due.
     pub compact_at: f64,
-    /// What `compact_at` is a share of.
+    /// The size that `compact_at` is a share of.
     pub compact_of: ShareOf,
-    /// Share from which compaction is due if the prefix is read anew anyway; with `compress =
+    /// Share from which compaction is due if the prefix is sent anew anyway; applies to `compress =
     /// "when-free"`.
     pub compact_cold_at: f64,
     /// Share of the usable window that an archive must free.
     pub compact_frees: f64,
     /// Messages below which compaction is never due.
     pub compact_min_messages: u32,
-    /// Whether descriptions of the project's folders are sent, and written anew after a turn that
+    /// If true, descriptions of the project's folders are sent, and rewritten after turns that
     /// changed files.
     pub active: bool,
     /// Seconds a summary may take.
     pub summary_timeout: u32,
-    /// Files mentioned with `@` that the model is told to read, at most.
+    /// Maximum files mentioned with `@` that the model is told to read.
     pub mentions: u32,
-    /// Share of the usable window from which more than pruning is done.
+    /// Share of the usable window from which more is left out than by pruning.
     pub ladder_at: f64,
     /// Share of the usable window that leaving out older rounds and steps aims at.
     pub ladder_to: f64,
-    /// Share of the usable window from which a request is warned about.
+    /// Share of the usable window from which haft warns about the size of a request.
     pub warn_at: f64,
-    /// Tokens from which the system layer is warned about.
+    /// Tokens from which haft warns about the size of the system layer.
     pub system_warn: u32,
     /// Share of the window kept free for the reply when the model's maximum output is unknown.
     pub output_reserve: f64,
@@ -113,29 +114,29 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The window of a model without what is kept free for the reply, in the model's own tokens.
+    /// Returns the model's window without the reserve for the reply, in the model's own tokens.
     pub fn usable_window(&self, model: &ModelSpec) -> u32 {
         model
             .context_window
             .saturating_sub(model.output_reserve(self.output_reserve))
     }
 
-    /// The tokens above which a request to this model is pruned, in the model's own tokens.
+    /// Returns the tokens above which a request to this model is pruned, in the model's own tokens.
     pub fn safe_zone_tokens(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
         self.reduction(model)
             .safe_zone
             .tokens(model.context_window, self.usable_window(model))
     }
 
-    /// The hash of all settings: requests built under different ones may differ for that reason
-    /// alone.
+    /// Returns the hash of all settings: requests built under different settings may differ for
+    /// that reason alone.
     pub fn hash(&self) -> ContentHash {
         // A policy is plain numbers and names, so writing it cannot fail.
         ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
-/// How a conversation is laid out.
+/// The layout of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
@@ -146,7 +147,7 @@ pub enum View {
     Execute,
 }
 
-/// Which messages carry their id.
+/// The messages that show their id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageIds {
@@ -159,25 +160,26 @@ pub enum MessageIds {
     All,
 }
 
-/// What a share is a share of.
+/// The size that a share refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareOf {
-    /// The window without what is kept free for the reply.
+    /// The window without the reserve for the reply.
     #[default]
     Usable,
     /// The whole window.
     Window,
 }
 
-/// When results are compressed.
+/// The time at which results are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compress {
     /// From the first request of the next round on.
     RoundEnd,
-    /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together
-    /// with what waits.
+    /// As soon as compression costs nothing or pays: the prefix is cold or rewritten anyway, the
+    /// safe zone is exceeded, or the tokens saved are worth more than the break. Other waiting
+    /// reductions are made with it.
     #[default]
     WhenFree,
     /// Never.
@@ -185,7 +187,7 @@ pub enum Compress {
 }
 
 impl Compress {
-    /// The name in the configuration.
+    /// Returns the name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::RoundEnd => "round-end",
@@ -195,15 +197,16 @@ impl Compress {
     }
 }
 
-/// How results are compressed.
+/// The settings of one compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Compression {
     pub(crate) limits: CompressLimits,
-    /// Text protocols that take a result as JSON get all of it as one line.
+    /// The model's tool protocol. Text protocols that take a result as JSON get all of it on one
+    /// line.
     pub(crate) protocol: ToolProtocol,
 }
 
-/// How much of each kind of result is kept, in lines or entries.
+/// The part of each kind of result that is kept, in lines or entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompressLimits {
@@ -215,13 +218,13 @@ pub struct CompressLimits {
     pub grep: u32,
     /// Lines of a file.
     pub read: u32,
-    /// Lines of a diff; of a larger one the head is kept, with its counts and ranges.
+    /// Lines of a diff; of a longer one the head is kept, with its counts and ranges.
     pub edit: u32,
     /// Lines of a command's standard output, half from its head and half from its tail.
     pub stdout: u32,
     /// Last lines of a command's standard error.
     pub stderr: u32,
-    /// Lines of anything else, half head and half tail.
+    /// Lines of any other result, half from its head and half from its tail.
     pub other: u32,
 }
 
@@ -240,25 +243,23 @@ impl Default for CompressLimits {
     }
 }
 
-/// A value no request can be built with.
+/// A setting with which no request can be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`context.{key} = {value}` is not {expected}")]
 pub struct PolicyError {
-    /// The key.
     pub key: &'static str,
-    /// Its value.
     pub value: f64,
-    /// What it must be.
+    /// The allowed range.
     pub expected: &'static str,
 }
 
 impl Policy {
-    /// Checks what types alone cannot: that shares are shares.
+    /// Returns the first problem that the types cannot rule out, such as a share above 1.
     pub fn check(&self) -> Result<(), PolicyError> {
         self.problems().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Lists the values that fit their types and that no request can be built with.
+    /// Lists the settings that fit their types but with which no request can be built.
     pub fn problems(&self) -> Vec<PolicyError> {
         let shares = [
             ("prune_to", self.prune_to.unwrap_or(1.0)),

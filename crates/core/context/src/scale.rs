@@ -1,22 +1,22 @@
-//! From counted tokens to the model's own.
+//! Converts counted tokens to the model's own tokens and back.
 //!
-//! Every message is counted once, in tokens of one tokenizer, whatever model is asked. Limits are
-//! therefore brought down to counted tokens before anything is compared with them, and totals are
-//! brought up to the model's when they are told.
+//! Every message is counted once, with one tokenizer for all models. Limits are therefore converted
+//! to counted tokens before anything is compared with them, and totals are converted to the model's
+//! tokens before they are reported.
 
 use haft_types::ModelSpec;
 
-/// How many tokens of a model one counted token stands for.
+/// The number of a model's tokens per counted token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale(f64);
 
 impl Scale {
-    /// The model's factor. One that is no positive number is taken as 1.
+    /// Returns the model's factor, or 1 if that is not a positive number.
     pub(crate) fn of(model: &ModelSpec) -> Self {
         Self::new(model.tokenizer_factor)
     }
 
-    /// This factor; the same holds of one that makes no sense.
+    /// Uses `factor`, or 1 if it is not a positive number.
     pub(crate) fn new(factor: f64) -> Self {
         Self(if factor.is_finite() && factor > 0.0 {
             factor
@@ -25,15 +25,15 @@ impl Scale {
         })
     }
 
-    /// The model's tokens for a counted total.
+    /// Converts a counted total to the model's tokens.
     pub(crate) fn up(self, counted: u64) -> u64 {
         (counted as f64 * self.0).round() as u64
     }
 
-    /// The most counted tokens that fit into so many of the model's.
+    /// Returns the maximum counted tokens that fit into `tokens` of the model's.
     pub(crate) fn down(self, tokens: u64) -> u64 {
-        // A total is rounded when it is told; what is let through here must not be told as too
-        // much.
+        // Totals are rounded when they are reported; a total that is allowed here must not be
+        // reported as too large.
         let mut counted = (tokens as f64 / self.0) as u64;
         while self.up(counted) > tokens {
             counted -= 1;

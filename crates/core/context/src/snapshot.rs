@@ -1,4 +1,4 @@
-//! What the next request depends on.
+//! The input of the next request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,56 +17,57 @@ use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 use crate::reduce::marks::Marks;
 
-/// Everything the next request depends on.
+/// Everything that the next request depends on.
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
-    /// The model that will be asked.
+    /// The model that the request is for.
     pub model: &'a ModelSpec,
-    /// How requests are built.
+    /// The settings for building requests.
     pub policy: &'a Policy,
     /// The system message, from [`render_system`](crate::render_system) and
     /// [`system_entry`](crate::system_entry).
     pub system: &'a Arc<Entry>,
-    /// What the system message was rendered from: needed to shorten it when room is short.
+    /// The input that the system message was rendered from, needed to shorten it when room is
+    /// short.
     pub system_input: Option<&'a SystemInput<'a>>,
-    /// The tools offered.
     pub tools: &'a Arc<ToolSet>,
-    /// Every stored message in order, the current input included.
+    /// All stored messages in order, including the current input.
     pub history: &'a [Arc<Entry>],
-    /// Counts the few messages made here.
+    /// Counts the tokens of messages that are derived for this request.
     pub counter: &'a dyn TokenCounter,
     /// Rules and other standing texts.
     pub documents: Option<&'a Documents>,
-    /// Role, TODO list, useful information and folder notes as they are now.
+    /// The current role, TODO list, useful information and folder notes.
     pub reminders: Option<&'a Reminders>,
-    /// Where the work stands, for the execute view.
+    /// The state of the work, for the execute view.
     pub execution: Option<&'a ExecutionState>,
-    /// Messages marked by people or the model.
+    /// Messages that the user or the model has marked.
     pub marks: Option<&'a Marks>,
-    /// What people have edited of what is sent.
+    /// The user's edits of the context.
     pub edits: Option<&'a EditState>,
-    /// What pruning decided for earlier requests.
+    /// The pruning decisions of earlier requests.
     pub cleared: Option<&'a Cleared>,
-    /// The request before, from its account.
+    /// The outline of the previous request, from its account.
     pub last: Option<&'a Sent>,
-    /// What earlier requests decided for this one besides.
+    /// Other decisions of earlier requests.
     pub carried: Option<&'a Carried>,
-    /// Counted tokens a request may take at most, where the provider has refused a larger one.
+    /// Maximum counted tokens of the request, set if the provider has refused a larger one.
     pub most: Option<u64>,
-    /// How long ago the request before was sent: after the life of a cache entry nothing of it is
-    /// left to spare.
+    /// The time since the previous request. Once cache entries have expired, there is no cached
+    /// prefix left to preserve.
     pub idle: Option<Duration>,
-    /// Names the conversation to caches that route by key.
+    /// The name of the conversation for caches that route by key.
     pub cache_key: Option<&'a str>,
-    /// What was made for earlier requests, so that it is not made again.
+    /// The messages derived for earlier requests, which need not be derived again.
     pub memo: Option<&'a Memo>,
-    /// The folder for the whole text of results that are sent as excerpts. Only its name is used
+    /// The folder for the whole text of results that are sent as excerpts. Only the path is used
     /// here; without it an excerpt names the message to recall.
     pub spill: Option<&'a Path>,
 }
 
 impl<'a> Snapshot<'a> {
-    /// A snapshot of what every request needs; the rest is empty and can be set field by field.
+    /// Creates a snapshot with the parts that every request needs. The other fields are empty and
+    /// can be set one by one.
     pub fn new(
         model: &'a ModelSpec,
         policy: &'a Policy,
@@ -99,13 +100,13 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Whether the provider's cache can hold nothing of the request before.
+    /// True if the provider's cache can hold no part of the previous request.
     pub(crate) fn is_cold(&self) -> bool {
         is_cold(self.model, self.last, self.idle)
     }
 
-    /// Whether the request before was sent too long ago for anything of it to be in the cache,
-    /// whatever this one holds.
+    /// True if the previous request was sent too long ago for the cache to hold any part of it,
+    /// whatever the next request contains.
     pub(crate) fn has_expired(&self) -> bool {
         has_expired(self.model, self.idle)
     }
@@ -126,38 +127,37 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// The state of execution as the model is told of it. Nothing here may be made up from what the
-/// user said.
+/// The state of execution that is reported to the model. No field may be inferred from the user's
+/// messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionState {
-    /// The most replies of the model in one run.
+    /// Maximum replies of the model in one run.
     pub max_replies: Option<u32>,
     /// The permission mode.
     pub mode: String,
-    /// The step of the plan being done.
+    /// The step of the plan in progress.
     pub plan_step: Option<PlanStep>,
-    /// Tasks running or waiting.
+    /// Running and waiting tasks.
     pub tasks: Vec<String>,
-    /// What was written last.
+    /// A description of the last write.
     pub last_write: Option<String>,
 }
 
-/// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanStep {
-    /// What is to be done.
+    /// The work to do.
     pub step: String,
-    /// When it is done.
+    /// The condition under which the step is done.
     pub done_when: String,
 }
 
-/// Whether the provider's cache can hold nothing of the last request, which was sent so long ago.
+/// True if the provider's cache can hold no part of the last request, which was sent `idle` ago.
 pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -> bool {
     let unknown = last.is_none_or(|last| last.model != model.full_name());
     unknown || has_expired(model, idle) || model.cache.rule.finds() == CacheMatch::Nothing
 }
 
 fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
-    idle.zip(model.cache.life())
+    idle.zip(model.cache.forgets_after())
         .is_some_and(|(idle, life)| idle > life)
 }

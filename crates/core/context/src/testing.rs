@@ -1,7 +1,7 @@
-//! Conversations for tests: written as short strings, or drawn at random.
+//! Conversations for tests, written as short strings or generated at random.
 //!
-//! In a string `U` is the user's input, `a` an assistant message without calls, `A` one with as
-//! many calls as `T`s follow it directly, `T` a result, `Σ` a summary.
+//! In a string, `U` is the user's input, `a` an assistant message without calls, `A` one with as
+//! many calls as `T`s follow it directly, `T` a result, and `Σ` a summary.
 
 use std::sync::{Arc, LazyLock};
 
@@ -79,7 +79,7 @@ pub(crate) fn named_result(
     ))
 }
 
-/// The conversation of a string such as `UATTaU`; a leading `S` is skipped.
+/// Builds the conversation for a string such as `UATTaU`; a leading `S` is skipped.
 pub(crate) fn conversation(shape: &str) -> Vec<Arc<Entry>> {
     let letters: Vec<char> = shape.chars().filter(|letter| *letter != 'S').collect();
     let mut history = Vec::with_capacity(letters.len());
@@ -112,7 +112,7 @@ pub(crate) fn conversation(shape: &str) -> Vec<Arc<Entry>> {
     history
 }
 
-/// One step of a random conversation; results may answer an open call, an old one or none.
+/// One step of a random conversation; a result may answer an open call, an earlier one or none.
 #[derive(Clone, Debug)]
 enum Step {
     User,
@@ -125,7 +125,7 @@ enum Step {
     System,
 }
 
-/// Conversations of any shape, broken ones included.
+/// Generates conversations of any shape, including broken ones.
 pub(crate) fn any_conversation(longest: usize) -> impl Strategy<Value = Vec<Arc<Entry>>> {
     let step = prop_oneof![
         3 => Just(Step::User),
@@ -181,7 +181,8 @@ fn build(number: usize, step: &Step, made: &mut Vec<String>) -> Arc<Entry> {
     }
 }
 
-/// Conversations as a healthy engine stores them: whole blocks, an input first, nothing foreign.
+/// Generates conversations as a healthy engine stores them: whole blocks, an input first, no
+/// foreign results.
 pub(crate) fn whole_conversation(longest: usize) -> impl Strategy<Value = Vec<Arc<Entry>>> {
     let piece = prop_oneof![
         2 => Just("aU".to_owned()),
@@ -229,7 +230,7 @@ pub(crate) fn system() -> Arc<Entry> {
     Arc::clone(&SYSTEM)
 }
 
-/// A conversation with results of 100 lines.
+/// Builds a conversation with results of 100 lines.
 pub(crate) fn lengthy(shape: &str) -> Vec<Arc<Entry>> {
     let longer = |one: Arc<Entry>| {
         let mut message = one.message.clone();

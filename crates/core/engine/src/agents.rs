@@ -1,6 +1,6 @@
 //! Sub-agents and messages between the agents of a process.
 //!
-//! [`roster`] knows the agents that a session can start, [`child`] opens and runs one, and [`hub`]
+//! [`roster`] lists the agents that a session can start, [`child`] opens and runs one, and [`hub`]
 //! delivers messages. The calls go one way: `child` uses sessions, and a session reaches `child`
 //! only through the function in [`parent::ParentSession`].
 

@@ -1,4 +1,4 @@
-//! Tokens, money and time: what a turn has used, its limits, and the budget it shares with
+//! Tokens, money and time: what a turn has used, its limits, and the budget that it shares with its
 //! sub-agents.
 
 pub(crate) mod limits;

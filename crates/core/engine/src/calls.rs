@@ -1,7 +1,7 @@
-//! The tool calls of a reply: checked, permitted, run, and answered.
+//! The tool calls of a reply: they are checked, permitted, run, and answered.
 //!
-//! [`run_calls`] takes the calls of a reply through the steps in order: [`call_check`], hooks,
-//! [`permit`], [`one_call`].
+//! [`run_calls`] takes the calls through these steps in order: [`call_check`], hooks, [`permit`],
+//! [`one_call`].
 
 pub(crate) mod approval;
 pub(crate) mod call_check;

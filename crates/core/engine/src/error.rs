@@ -1,10 +1,10 @@
-//! What can go wrong in a session that is neither the model's nor a tool's doing, and what the user
-//! has to know of it.
+//! Errors of a session that are caused neither by the model nor by a tool, and notices for the
+//! user.
 
 use haft_context::{ContextError, EditError};
 use haft_store::StoreError;
 
-/// Something went wrong that is not the model's or a tool's doing.
+/// An error that is caused neither by the model nor by a tool.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The conversation could not be read or written.
@@ -12,22 +12,21 @@ pub enum EngineError {
     Store(#[from] StoreError),
 }
 
-/// A context could not be edited.
+/// An error that prevents an edit of the context.
 #[derive(Debug, thiserror::Error)]
 pub enum EditContextError {
-    /// The edit makes no sense here.
+    /// The edit is invalid for this conversation.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// No request can be made of the conversation.
+    /// No request can be built from the conversation.
     #[error(transparent)]
     Context(#[from] ContextError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Edits were stored by another version.
+    /// Another version of haft stored the edits.
     #[error("the stored edits of this conversation cannot be understood: {0}")]
     Unreadable(String),
-    /// What a summary must keep takes as much room as what it would stand for.
+    /// The parts a summary must keep take as much room as the messages it would replace.
     #[error(
         "what must be kept of these messages takes as much room as they do; give a summary with `--text`"
     )]
@@ -39,8 +38,8 @@ pub enum EditContextError {
 pub struct Notice {
     /// A stable name for programs.
     pub code: &'static str,
-    /// The sentence for people.
+    /// The sentence for the user.
     pub message: String,
-    /// Whether something failed, so that it is told as an error.
+    /// True if something failed and the notice is reported as an error.
     pub failed: bool,
 }

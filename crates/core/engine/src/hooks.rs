@@ -1,5 +1,5 @@
-//! Hooks: callbacks at the points of a run. A callback is a function of a program that embeds haft,
-//! or a command that the user or the project configured.
+//! Hooks: callbacks at fixed points of a run. A callback is a function of a program that embeds
+//! haft, or a command that the user or the project configured.
 //!
 //! The callbacks of a point are called in order, one after another. Invariant: every callback of a
 //! point is called even if one fails; a failure is reported and ends nothing. The session carries
@@ -35,23 +35,20 @@ pub use start_guard::{StartGuard, StartRefusal, StartRequest};
 use crate::budget::meter::millis;
 use crate::error::Notice;
 
-/// An event and the run in which it happens.
+/// An event, and the run in which it happens.
 pub struct HookContext<'a> {
-    /// The event.
     pub event: &'a HookEvent,
     /// The id of the conversation; empty if none is chosen yet.
     pub conversation_id: &'a str,
-    /// The working directory.
     pub cwd: &'a Path,
     /// The project's root.
     pub root: &'a Path,
-    /// The permission mode of the session.
     pub mode: PermissionMode,
-    /// Cancelled with the run; the outcome is then ignored.
+    /// Canceled with the run; the outcome is then ignored.
     pub cancel: &'a CancellationToken,
 }
 
-/// The changes that a callback requests. The default requests none.
+/// The changes that a callback requests; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookOutcome {
     /// The reason to block the event: a tool call, a prompt, or the end of a turn. After a tool
@@ -59,7 +56,7 @@ pub struct HookOutcome {
     pub block: Option<String>,
     /// Before a tool call: the permission decision. It never overrides a deny rule.
     pub permission: Option<Decision>,
-    /// Before a tool call: the arguments to use instead. Permission is checked for them, too.
+    /// Before a tool call: the arguments to use instead. Permission is checked for them as well.
     pub input: Option<Value>,
     /// Texts to add to the next request.
     pub context: Vec<String>,
@@ -67,7 +64,7 @@ pub struct HookOutcome {
     pub stop: Option<String>,
     /// Messages for the user.
     pub messages: Vec<String>,
-    /// Messages for the user that have a code of their own, from callbacks inside haft.
+    /// Messages for the user with codes of their own, from callbacks inside haft.
     pub notices: Vec<Notice>,
 }
 
@@ -97,7 +94,7 @@ pub trait Callback: Send + Sync {
     fn name(&self) -> &str;
 
     /// Returns true if the callback may want events of this point. If no callback does, the event
-    /// is not even built.
+    /// is not built.
     fn listens_to(&self, point: HookPoint) -> bool;
 
     /// Returns true if the callback wants this event.
@@ -153,7 +150,7 @@ fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
     }
 }
 
-/// The callbacks of a session, in the order in which they are called.
+/// The callbacks of a session, in call order.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks(Vec<Arc<dyn Callback>>);
 

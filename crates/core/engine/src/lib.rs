@@ -1,16 +1,17 @@
-//! The turn as a state machine, and the driver that runs it against model, tools and store.
+//! Runs conversations between the model and tools: the turn as a state machine, and the session
+//! that drives it.
 //!
-//! [`turn`] decides what a turn does next (request, calls, nudge, end) and holds no handle.
-//! [`Session`] holds the handles, does what the turn asks for, and decides how: which tools are
-//! offered, when history is archived, whether a call may run. This crate reads no environment,
-//! terminal or wall clock: the binary gives it values, a clock and ids.
+//! [`turn`] decides the next step of a turn (request, calls, nudge, end) and holds no handles.
+//! [`Session`] holds the handles and carries out each step: it decides which tools are offered,
+//! when history is archived, and whether a call may run. This crate must not read the environment,
+//! the terminal or the wall clock: the binary passes in values, a clock and ids.
 //!
 //! The modules follow the data: `session` opens a conversation, `turn` drives a turn in it,
-//! `prompt` and `request` make the request, `calls` runs the calls of the reply. `hooks`, `agents`
-//! and `budget` take part in every step; `ports` lets tools reach the conversation.
+//! `prompt` and `request` build the request, `calls` runs the tool calls of the reply. `hooks`,
+//! `agents` and `budget` take part in every step; `ports` gives tools access to the conversation.
 //!
-//! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how
-//! it is watched), [`Callback`] (who is called on the way).
+//! Read first: [`turn::Turn`] (decides the next step), [`Session`] (carries it out), [`EventSink`]
+//! (observes a turn), [`Callback`] (a hook that is called at each step).
 
 mod agents;
 mod budget;

@@ -1,7 +1,6 @@
-//! The engine's side of the ports through which tools reach the conversation, one file each.
+//! Implements the ports through which tools access the conversation, one file each.
 //!
-//! Everything here is kept in the store and has a copy in memory, so that building a request reads
-//! no database.
+//! All data here is stored, with a copy in memory, so that building a request reads no database.
 
 mod children;
 mod knowledge;

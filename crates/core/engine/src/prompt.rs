@@ -1,5 +1,5 @@
-//! The parts of a request besides messages: offered tools, the system message, documents, skills,
-//! and descriptions of folders.
+//! Builds the parts of a request besides messages: offered tools, the system message, documents,
+//! skills, and descriptions of folders.
 
 pub(crate) mod active;
 pub(crate) mod advertised;

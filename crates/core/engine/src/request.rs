@@ -1,5 +1,5 @@
-//! A session's requests: assembled, compacted, edited, continued if the reply was cut off, and
-//! remembered for the next one.
+//! Builds a session's requests: assembles, compacts and edits them, continues replies that were cut
+//! off, and keeps the state that later requests depend on.
 
 pub(crate) mod assembly;
 pub(crate) mod compact;

@@ -1,9 +1,9 @@
-//! An open conversation: loads it, runs turns in it, and keeps memory and store equal.
+//! An open conversation: loads it, runs turns in it, and keeps memory and store consistent.
 //!
-//! A session has four parts, each with its own data and usable without a model: [`Transcript`]
-//! (the stored messages), [`PromptContext`] (knowledge and offered tools), [`SentState`] (sent
-//! requests, kept for the next one) and [`Meter`] (tokens, money, limits). The session itself only
-//! brings them together.
+//! A session has four parts, each with its own data and usable without a model: [`Transcript`] (the
+//! stored messages), [`PromptContext`] (knowledge and offered tools), [`SentState`] (state that
+//! sent requests leave for the next one) and [`Meter`] (tokens, money, limits). The session only
+//! coordinates them.
 
 pub(crate) mod config;
 pub(crate) mod model_opener;
@@ -40,16 +40,15 @@ use transcript::Transcript;
 pub struct Session {
     pub(crate) config: SessionConfig,
     pub(crate) services: Services,
-    /// The stored messages.
     pub(crate) transcript: Transcript,
-    /// Knowledge and offered tools.
     pub(crate) prompt: PromptContext,
-    /// The requests that were sent, as far as the next one needs them.
+    /// State that sent requests leave for the next one.
     pub(crate) sent: SentState,
     /// The tokens, money and time used, and their limits.
     pub(crate) meter: Meter,
     pub(crate) permit: Arc<Permit>,
     pub(crate) hooks: HookRunner,
+    /// Records file changes made by this session's calls.
     pub(crate) recorded: Arc<dyn ChangeWatch>,
     pub(crate) resumed: bool,
     pub(crate) agents: AgentLinks,
@@ -57,7 +56,7 @@ pub struct Session {
     pub(crate) seq: u64,
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
-    /// The model that writes summaries; opened when it is first needed.
+    /// The model that writes summaries, opened when first needed.
     pub(crate) summariser: Option<Box<Client>>,
     /// Stored descriptions of images.
     pub(crate) image_descriptions: ImageDescriptions,
@@ -65,24 +64,21 @@ pub struct Session {
 
 /// The links of a session to other agents.
 pub(crate) struct AgentLinks {
-    /// Tells a main session from a sub-agent's.
     pub(crate) rank: Rank,
     /// The agents that the session can start.
     pub(crate) roster: Option<Arc<SubagentRoster>>,
     pub(crate) relayed: Relayed,
-    /// Background agents that have ended and were not announced to the model.
+    /// Background agents that have ended but were not announced to the model.
     pub(crate) left: Vec<StartedAgent>,
-    /// Receives messages of other agents; `None` if the session only looks at a conversation.
+    /// Receives messages of other agents; `None` if the session is read-only.
     pub(crate) mailbox: Option<Mailbox>,
 }
 
 impl Session {
-    /// Returns the conversation of this session.
     pub fn conversation(&self) -> &Conversation {
         self.transcript.conversation()
     }
 
-    /// Returns the model that the session asks.
     pub fn model(&self) -> &ModelSpec {
         &self.config.model
     }
@@ -92,7 +88,7 @@ impl Session {
         self.transcript.history()
     }
 
-    /// Returns the documents that every request holds: heading or path, text, and tokens.
+    /// Returns the documents that every request contains: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.shared.counter;
         let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
@@ -102,13 +98,13 @@ impl Session {
             .map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
-    /// Returns the paths that the system message names as the focus of the task.
+    /// Returns the paths that the system message lists as the focus of the task.
     pub fn focus_files(&self) -> &[String] {
         &self.config.prompt.focus_files
     }
 
     /// Replaces the focus paths from the next request on. This changes the system message and so
-    /// breaks the cached prefix.
+    /// invalidates the cached prefix.
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.prompt.focus_files = paths;
         self.prompt.render(&self.config)

@@ -1,8 +1,9 @@
-//! What is kept with a conversation besides its messages: every document, its key and its shape.
+//! Declares the documents that are stored with a conversation besides its messages: their keys and
+//! shapes.
 //!
-//! Keys and shapes are a contract with conversations that were stored by earlier versions: renaming
-//! code never renames them. The tests pin each byte for byte. No other file of this crate names a
-//! key.
+//! Keys and shapes are a contract with conversations stored by earlier versions: renaming code
+//! never renames them. The tests pin each of them byte for byte. No other file of this crate
+//! contains a key.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,13 +20,13 @@ use serde_json::Value;
 
 use crate::error::Notice;
 
-/// A document that is kept under one key.
+/// A document that is stored under a fixed key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {
-    /// Under which the store keeps it.
+    /// The key in the store.
     const KEY: &'static str;
 }
 
-/// Declares the key of each document of a conversation, and the list of all of them.
+/// Implements [`StateDocument`] for each document of a conversation, and lists all keys.
 macro_rules! conversation_documents {
     ($($document:ty => $key:expr),* $(,)?) => {
         $(impl StateDocument for $document {
@@ -37,7 +38,7 @@ macro_rules! conversation_documents {
 }
 
 conversation_documents! {
-    // What one request decides for the next.
+    // Decisions of one request that apply to the next.
     Cleared => "cleared",
     Carried => "carried",
     SentPolicy => "policy",
@@ -46,70 +47,70 @@ conversation_documents! {
     ToolDescriptions => "steady_tools",
     TokenizerFactors => "tokenizer_factors",
     PlanModeNotice => "plan_told",
-    // What became of summaries.
+    // The state of summaries.
     FailedSummaries => "failed_summaries",
     SummaryStandIn => "stand_in",
-    // What pictures show.
+    // Descriptions of images.
     ImageDescriptions => "image_descriptions",
-    // What people and the model note.
+    // Notes of the user and the model.
     Edits => "edits",
     Marks => "marks",
     TodoItems => TodoItems::KEY,
     UsefulRanges => UsefulRanges::KEY,
-    // What was started.
+    // Agents and tasks that were started.
     ChildConversations => "subagents",
     EndedTasks => "background_tasks",
 }
 
-/// The hash of the policy the last request was built by.
+/// The hash of the policy that the last request was built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SentPolicy(pub(crate) ContentHash);
 
-/// The hash of the edits that applied to the last request, if any did.
+/// The hash of the edits applied to the last request; `None` if there were none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SentEdits(pub(crate) Option<ContentHash>);
 
-/// The descriptions of the project's folders as they were last sent.
+/// The descriptions of the project's folders in the last request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SentDescriptions(pub(crate) Option<String>);
 
-/// How declared tools were first described to the model, by their names.
+/// The first description of each declared tool that was sent to the model, by tool name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ToolDescriptions(pub(crate) BTreeMap<String, ToolDescription>);
 
-/// How one declared tool was described.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ToolDescription {
-    /// The declaration it came from; another one makes the description void.
+    /// The declaration that the description was made from. If the declaration changes, the
+    /// description is discarded.
     pub(crate) declared_by: String,
     pub(crate) description: String,
 }
 
-/// How many tokens of a model a counted token is, by model, as replies have taught it.
+/// The number of a model's tokens per locally counted token, by model, learned from replies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct TokenizerFactors(pub(crate) BTreeMap<String, f64>);
 
-/// Whether the model last read that plan mode is on.
+/// True if the last notice to the model said that plan mode is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct PlanModeNotice(pub(crate) bool);
 
-/// How many summaries in a row have failed or were refused.
+/// The number of consecutive summaries that failed or were rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct FailedSummaries(pub(crate) u32);
 
-/// What is sent in place of a summary that could not be had.
+/// The message that is sent in place of a summary that could not be made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SummaryStandIn(pub(crate) Option<Message>);
 
-/// What pictures show, by the hash of their data, for a model that takes none.
+/// Descriptions of images, by the hash of their data, for models that accept no images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ImageDescriptions(pub(crate) BTreeMap<String, String>);
@@ -123,28 +124,28 @@ pub(crate) struct ChildConversations(pub(crate) Vec<ChildConversation>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChildConversation {
     pub(crate) conversation: ConversationId,
-    /// The agent's name in its file.
+    /// The agent's name in its definition.
     pub(crate) agent: String,
-    /// The call that started it.
+    /// The call that started the agent.
     pub(crate) call_id: String,
 }
 
-/// What became of background tasks that could not be announced any more.
+/// Reports of background tasks that ended too late to be announced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct EndedTasks(pub(crate) Vec<TaskReport>);
 
-/// The documents of a conversation as they were when it was opened. Each is taken once, by whoever
-/// keeps it from then on.
+/// The documents of a conversation as they were when it was opened. Each is taken once, by the part
+/// of the session that owns it from then on.
 #[derive(Debug, Default)]
 pub(crate) struct StoredState {
     documents: BTreeMap<String, Value>,
-    /// What the user must see of those that cannot be understood.
+    /// Notices to the user about documents that cannot be parsed.
     notices: Vec<Notice>,
 }
 
 impl StoredState {
-    /// Reads all documents at once.
+    /// Reads all documents of a conversation at once.
     pub(crate) async fn read(store: &dyn Store, id: &ConversationId) -> Result<Self, StoreError> {
         let documents = store.states(id, CONVERSATION_KEYS).await?;
         Ok(Self {
@@ -153,14 +154,14 @@ impl StoredState {
         })
     }
 
-    /// A document as it is stored.
+    /// Takes a document without parsing it.
     fn take_json<T: StateDocument>(&mut self) -> Option<Value> {
         self.documents.remove(T::KEY)
     }
 
-    /// A document, if it is there and can be understood. One that can not is as good as none: it
-    /// says how an earlier request was built, and a request can be built without it. The user
-    /// is notified.
+    /// Takes a document. Returns `None` if it is missing or cannot be parsed. An unreadable
+    /// document is not an error, because it only records how an earlier request was built; the user
+    /// gets a notice.
     pub(crate) fn take<T: StateDocument>(&mut self) -> Option<T> {
         let value = self.take_json::<T>()?;
         serde_json::from_value(value)
@@ -184,7 +185,7 @@ impl StoredState {
         document
     }
 
-    /// Notes for the log and for the user that a document is ignored.
+    /// Logs that a document is ignored, and adds a notice for the user.
     fn note_unreadable(&mut self, key: &str, error: &dyn Display) {
         tracing::warn!(key, %error, "a stored document is ignored");
         let message = format!(
@@ -197,13 +198,13 @@ impl StoredState {
         });
     }
 
-    /// What the user must see, once.
+    /// Takes the notices to show to the user.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 }
 
-/// A document as it is stored now; `None` where there is none.
+/// Reads the current version of a document; `None` if there is none.
 pub(crate) async fn read<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,
@@ -211,7 +212,7 @@ pub(crate) async fn read<T: StateDocument>(
     Ok(store.state(id, T::KEY).await?.map(serde_json::from_value))
 }
 
-/// Keeps a document with the conversation, in place of the one before.
+/// Stores a document with the conversation, replacing the previous version.
 pub(crate) async fn write<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,
@@ -226,7 +227,7 @@ pub(crate) async fn write<T: StateDocument>(
         .await
 }
 
-/// The same for a document that may hold secrets.
+/// Like [`write_document`], but masks secrets in the document first.
 pub(crate) async fn write_masked<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,

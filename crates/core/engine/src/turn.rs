@@ -1,12 +1,12 @@
 //! The turn as a state machine without I/O.
 //!
-//! A [`Turn`] holds no handles. It is given what happened ([`Input`]) and answers with what to do
-//! next ([`Action`]); the driver does it and comes back. So the same turn runs headless, in a
-//! terminal, in tests, and goes on after a crash: whatever was stored last is turned into the first
-//! input again.
+//! A [`Turn`] holds no handles. It receives events ([`Input`]) and returns the next steps
+//! ([`TurnAction`]), which the driver carries out. One implementation therefore runs headless, in a
+//! terminal and in tests, and continues after a crash: the newest stored message determines the
+//! first input.
 //!
-//! Invariant: after [`Action::End`] no further action is ever given, and no action asks for two
-//! things at once to be in flight.
+//! Invariant: no action follows [`TurnAction::End`], and no action requires two operations in
+//! flight at a time.
 
 pub(crate) mod answer;
 pub(crate) mod driver;
@@ -26,27 +26,26 @@ use serde_json::Value;
 
 pub use crate::budget::limits::{Spent, TurnLimits};
 
-/// Where a turn stands.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnState {
     /// Nothing has happened yet.
     New,
-    /// A request is being put together.
+    /// The next request is being built.
     Building,
-    /// The model is being asked.
+    /// The request was sent to the model.
     Requesting,
     /// Tools are running.
     Running,
-    /// The model is done, unless somebody objects.
+    /// The model is done, but the answer schema and the hooks may still object.
     Concluding,
-    /// It is over.
     Ended,
 }
 
 impl TurnState {
-    /// All of them, in the order a turn can first come to them.
+    /// Returns all states, in the order in which a turn first reaches them.
     pub fn all() -> impl Iterator<Item = Self> {
-        // Exhaustive, so that a new state cannot be forgotten by those who must try each.
+        // An exhaustive match, so that a new state cannot be forgotten by tests that try each one.
         let next = |state: &Self| match state {
             Self::New => Some(Self::Building),
             Self::Building => Some(Self::Requesting),
@@ -59,160 +58,157 @@ impl TurnState {
     }
 }
 
-/// What happened.
+/// An event that a turn reacts to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The conversation is open and this is the next thing to do.
+    /// The conversation is open and ready at this position.
     Begin(Position),
-    /// The request is put together.
+    /// The request was built.
     Built,
-    /// The model's reply is whole.
+    /// The model's reply is complete.
     Replied(Replied),
     /// Every call of the reply has a stored result, or waits for the user.
     ToolsDone(ToolsDone),
-    /// Whether the turn may end as it would.
+    /// The decision on whether the turn may end.
     Concluded(Conclusion),
-    /// Something failed for good.
+    /// An error that cannot be recovered from.
     Failed(Reason),
-    /// Somebody who may has ended it.
+    /// A hook stopped the turn.
     Stopped(Reason),
     /// A limit leaves no room for the next request.
     Exhausted(Reason),
-    /// The user cancelled.
+    /// The user canceled the turn.
     Cancelled,
 }
 
-/// Where a stored conversation left off.
+/// The position at which a stored conversation continues.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Position {
-    /// The last message wants an answer.
+    /// The last message needs an answer of the model.
     WantsReply,
     /// These calls of the last reply have no result and were never begun.
     WantsTools(Vec<ToolCall>),
     /// The last message is this reply; it may have ended the turn.
     HasReply(Replied),
-    /// The last reply asked the user and has no answer yet.
+    /// The last reply asked the user, who has not answered yet.
     WantsAnswer(Question),
     /// The task was reported as done.
     Completed(String),
 }
 
-/// What a turn needs to know of a reply.
+/// The parts of a reply that a turn depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replied {
-    /// Its calls, in order.
+    /// The calls, in order.
     pub calls: Vec<ToolCall>,
-    /// Its text.
     pub text: String,
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// What is still to be done, should it hold no call.
+    /// The work that is unfinished if the reply contains no calls.
     pub unfinished: Option<Unfinished>,
 }
 
-/// Why a reply without calls does not end the turn.
+/// The reason why a reply without calls does not end the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// So many items of the TODO list are not done.
+    /// The number of unfinished items of the TODO list.
     OpenTodos(usize),
-    /// The model writes its calls as text and says by a call of its own when it is done: without
-    /// one it is not, or its call could not be read.
+    /// The model writes its calls as text and reports the end of its work by a call. Without that
+    /// call the work is not done, or a call could not be parsed.
     NoCompletion,
-    /// It is a goal, and only the model's report that it is reached ends it.
+    /// The task is a goal, and only the model's report that it is reached ends the turn.
     Goal,
 }
 
-/// What came of running the tools.
+/// The results of a reply's calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolsDone {
     /// The report, if the model completed the task.
     pub completed: Option<String>,
     /// The question, if the model asked one.
     pub question: Option<Question>,
-    /// Why a call was denied, if one was.
+    /// The reason why a call was denied, if one was.
     pub denied: Option<String>,
-    /// What tells each call with its result from others.
+    /// The fingerprint of each call and its result.
     pub seen: Vec<ContentHash>,
-    /// Whether a call failed.
+    /// True if a call failed.
     pub any_failed: bool,
-    /// What came of the calls that write or run something.
+    /// The outcomes of the calls that write or run something.
     pub effects: EffectCount,
-    /// What the run has used up so far.
+    /// The amounts used up by the run so far.
     pub spent: Spent,
 }
 
-/// How many calls that write or run something took effect, and how many failed.
+/// Counts the outcomes of calls that write or run something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EffectCount {
-    /// Those that succeeded, or changed a file and then failed.
+    /// The calls that succeeded, or changed a file before they failed.
     pub took_effect: u32,
-    /// Those that were tried and failed.
+    /// The calls that ran and failed.
     pub failed: u32,
-    /// Those that did not run: malformed, or not permitted.
+    /// The calls that did not run because they were malformed or not permitted.
     pub not_run: u32,
 }
 
 impl EffectCount {
-    /// Whether something was tried, and all of it failed.
+    /// Returns true if calls were attempted and none took effect.
     fn all_failed(self) -> bool {
         self.took_effect == 0 && self.failed + self.not_run > 0
     }
 }
 
-/// Whether a turn may end as it would.
+/// The decision on whether a turn may end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Conclusion {
-    /// It may.
+    /// The turn may end.
     Accepted {
-        /// The answer as data, where data was asked for.
+        /// The answer as data, if an answer schema was given.
         output: Option<Value>,
     },
-    /// The model is to go on.
+    /// The model must continue.
     Rejected(Objection),
-    /// It may, but something has arrived that the model has not read: it is asked again, within the
-    /// limits.
+    /// The turn may end, but messages have arrived that the model has not read. The model is asked
+    /// again, within the limits.
     Unread {
-        /// As above.
+        /// The answer as data, if an answer schema was given.
         output: Option<Value>,
     },
 }
 
-/// Why a turn may not end yet.
+/// The reason why a turn may not end yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objection {
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
-    /// Why the turn fails when the model never mends it; without one it then ends as it would
-    /// have.
+    /// The failure to report if the model never fixes the problem; if `None`, the turn then ends
+    /// normally.
     pub otherwise: Option<Reason>,
 }
 
-/// What the user is to say something about.
+/// The kind of a question to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Something the model needs to know.
+    /// The model needs information.
     Question,
-    /// What the model is going to do, if they agree.
+    /// The model proposes a plan and asks for agreement.
     Plan,
 }
 
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The question.
     pub question: String,
-    /// Answers to choose from.
+    /// The answers to choose from.
     pub options: Vec<String>,
-    /// What it is about.
     pub about: About,
 }
 
-/// Why something ended, for programs and for people.
+/// The reason why something ended, for programs and for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// A stable name.
+    /// A stable name for programs.
     pub code: String,
-    /// What happened and what to do.
+    /// A sentence on what happened and what to do.
     pub message: String,
 }
 
@@ -225,46 +221,45 @@ impl Reason {
     }
 }
 
-/// What to do next.
+/// A step for the driver to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Put the next request together.
+    /// Build the next request.
     BuildRequest,
-    /// Send it.
+    /// Send the request.
     SendRequest,
     /// Run these calls, in order.
     RunTools(Vec<ToolCall>),
-    /// Append this note to the conversation in the user's place.
+    /// Append a note that keeps the model going, in the user's place.
     Nudge(Nudge),
-    /// Append this text of whoever objected, likewise.
+    /// Append the text of an objection, in the user's place.
     Correct(String),
-    /// Ask whether the turn may end so.
+    /// Check whether the turn may end this way.
     Conclude(End),
-    /// Tell the user and stop.
+    /// End the turn and report its outcome.
     End(End),
 }
 
 /// A note by which the engine keeps the model going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nudge {
-    /// The reply had no call, but so many TODO items are open.
+    /// The reply had no call, but this many TODO items are open.
     OpenTodos(usize),
     /// The reply had no call, and the task was not reported as done.
     NoCompletion,
     /// The reply had no call, but the goal was not reported as reached.
     Goal,
-    /// The reply was cut by the output limit.
+    /// The reply was cut off by the output limit.
     Cut,
-    /// The reply was empty.
     Empty,
     /// The model is done, but every write and command of the turn failed.
     NothingChanged,
-    /// The same call, or the same few calls in turn, had the same results again and again.
+    /// A call, or a short cycle of calls, repeatedly had equal results.
     Repeated,
 }
 
 impl Nudge {
-    /// The text the model reads.
+    /// Returns the text for the model.
     pub fn text(self, language: PromptLanguage) -> &'static str {
         let prompt = match self {
             Self::OpenTodos(_) => prompt!("../prompts/nudge_open_todos"),
@@ -278,8 +273,8 @@ impl Nudge {
         prompt.text(language)
     }
 
-    /// The text the model reads, with how to ask the user where that can help. It names no tool
-    /// that is not among `tools`.
+    /// Returns the text for the model, followed by advice to ask the user where that can help. The
+    /// text mentions no tools other than `tools`.
     pub(crate) fn told_text(self, language: PromptLanguage, tools: &ToolNames) -> String {
         let text = self.text(language);
         let ask = self.ask_text(language);
@@ -290,7 +285,7 @@ impl Nudge {
             .to_owned()
     }
 
-    /// What people read of it, where it is the so-many-th in a row.
+    /// Returns the notice for the user. `count` is the number of consecutive nudges.
     pub(crate) fn notice(self, count: u32) -> String {
         let what = match self {
             Self::OpenTodos(1) => "1 TODO item open".to_owned(),
@@ -309,7 +304,7 @@ impl Nudge {
         format!("{what}, asking the model to continue, {count} of {NUDGES_IN_A_ROW}")
     }
 
-    /// What is added where the model can ask the user; nothing where it has no use for that.
+    /// Returns the advice to ask the user; empty if that would not help.
     fn ask_text(self, language: PromptLanguage) -> &'static str {
         match self {
             Self::OpenTodos(_)
@@ -322,24 +317,22 @@ impl Nudge {
     }
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
-    /// The outcome.
     pub outcome: Outcome,
-    /// Why.
     pub reason: Reason,
     /// The answer, the report or the question.
     pub text: String,
-    /// The answer as data, where data was asked for.
+    /// The answer as data, if an answer schema was given.
     pub output: Option<Value>,
-    /// Whether the model ended it as done although every write and command failed, or, where a
-    /// turn is told of, no call succeeded.
+    /// True if the model ended the turn as done although every write and command failed. In the
+    /// reported end, also true if no call succeeded.
     pub nothing_changed: bool,
 }
 
 impl End {
-    /// An end without text of the model.
+    /// Creates an end without a text of the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
         Self {
             outcome,
@@ -351,16 +344,16 @@ impl End {
     }
 }
 
-/// How often in a row the model may be asked to go on before the turn gives up on it.
+/// The number of consecutive nudges after which the turn ends.
 const NUDGES_IN_A_ROW: u32 = 3;
-/// So often in a row a call has the same result before the model is warned.
+/// The number of consecutive equal results of a call after which the model is warned.
 const SAME_RESULTS: u32 = 3;
-/// The most calls that are taken for a cycle when they come again and again in the same order.
+/// The maximum length of a repeated sequence of calls that is detected as a cycle.
 const LONGEST_CYCLE: usize = 4;
-/// How often the model is corrected before the turn gives up on it.
+/// The number of corrections of the model after which the turn ends.
 const CORRECTIONS: u32 = 3;
 
-/// One turn: from an input to its outcome.
+/// One turn, from an input to its outcome.
 #[derive(Clone, Debug)]
 pub struct Turn {
     state: TurnState,
@@ -368,27 +361,26 @@ pub struct Turn {
     replies: u32,
     nudges: u32,
     denied: Option<String>,
-    /// How often in a row each call of the last reply has had the same result.
+    /// For each call of the last reply, the number of consecutive equal results.
     streaks: HashMap<ContentHash, u32>,
-    /// The newest calls with their results, oldest first: as many as the longest cycle takes to
-    /// show.
+    /// The fingerprints of the newest calls, oldest first: enough to detect the longest cycle.
     recent: Vec<ContentHash>,
-    /// How often in a row the model was warned that it repeats itself.
+    /// The number of consecutive warnings about repetition.
     repeats: u32,
-    /// How often somebody objected to the end.
+    /// The number of objections to the end of the turn.
     objections: u32,
-    /// What came of the writes and commands so far.
+    /// The outcomes of the writes and commands so far.
     pub(crate) effects: EffectCount,
-    /// Whether the model was told that all of them failed.
+    /// True if the model was informed that all writes and commands failed.
     told_of_failure: bool,
-    /// How it would end.
+    /// The proposed end, while it is being checked.
     concluding: Option<End>,
     text: String,
     spent: Spent,
 }
 
 impl Turn {
-    /// A turn that has not begun.
+    /// Creates a turn that has not begun.
     pub fn new(limits: TurnLimits) -> Self {
         Self {
             state: TurnState::New,
@@ -408,33 +400,32 @@ impl Turn {
         }
     }
 
-    /// How often in a row the model was asked to go on.
+    /// Returns the number of consecutive nudges.
     pub(crate) fn nudges(&self) -> u32 {
         self.nudges
     }
 
-    /// Where it stands.
     pub fn state(&self) -> TurnState {
         self.state
     }
 
-    /// Replies received so far.
+    /// Returns the number of replies so far.
     pub fn replies(&self) -> u32 {
         self.replies
     }
 
-    /// How often somebody objected to the end.
+    /// Returns the number of objections to the end of the turn.
     pub fn objections(&self) -> u32 {
         self.objections
     }
 
-    /// Takes note of what the run has used up, before the reply it was used up for is shown.
+    /// Sets the amounts used up by the run, before the reply they were used for is processed.
     pub fn note_spent(&mut self, spent: Spent) {
         self.spent = spent;
     }
 
-    /// Takes what happened and says what to do. Input that does not fit the state is a bug of the
-    /// driver and ends the turn.
+    /// Processes an input and returns the next actions. An input that does not fit the state is a
+    /// bug of the driver and ends the turn.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         match (self.state, input) {
             (TurnState::Ended, _) => Vec::new(),
@@ -526,8 +517,8 @@ impl Turn {
         self.exhausted().unwrap_or_else(|| self.build())
     }
 
-    /// Whether a call of this reply, or a few calls in turn, have had the same results too often in
-    /// a row.
+    /// Records the calls of a reply. Returns true if a call or a short cycle of calls has had equal
+    /// results too often in a row.
     fn repeats_itself(&mut self, seen: &[ContentHash]) -> bool {
         let before = std::mem::take(&mut self.streaks);
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
@@ -567,7 +558,7 @@ impl Turn {
         actions
     }
 
-    /// Somebody has looked at how the turn would end.
+    /// Handles the decision on the proposed end.
     fn concluded(&mut self, conclusion: Conclusion) -> Vec<Action> {
         let end = self.concluding.take().unwrap_or_else(|| {
             End::new(
@@ -609,11 +600,12 @@ impl Turn {
         actions
     }
 
-    /// Ends the turn as completed unless somebody objects. What was completed before this run is
-    /// beyond objection.
+    /// Proposes to end the turn as completed. A task that was completed before this run ends
+    /// without a check.
     fn conclude(&mut self, reason: Reason) -> Vec<Action> {
         let nothing_changed = self.effects.all_failed();
-        // What did not run was said at once; what was denied is no reason to try it in another way.
+        // Calls that did not run were reported at once, and a denied call should not be retried in
+        // another way.
         let tried = nothing_changed && self.effects.failed > 0;
         if tried
             && !self.told_of_failure
@@ -638,8 +630,8 @@ impl Turn {
         vec![Action::Conclude(end)]
     }
 
-    /// The model spoke and wants nothing more. Right after a denial that means it could not go on
-    /// without a person.
+    /// Ends the turn after a reply without calls. After a denial, the turn waits for the user,
+    /// because the model could not continue without the denied call.
     fn answered(&mut self) -> Vec<Action> {
         match self.denied.take() {
             Some(why) => self.end(Outcome::Waiting, Reason::new("denied", why)),
@@ -700,8 +692,8 @@ impl Turn {
         actions
     }
 
-    /// A reply that is still cut. A stored one is gone on with; a new one has been continued as
-    /// often as it may.
+    /// Handles a reply that is still cut off. A stored reply is continued; a new one has already
+    /// been continued as often as allowed.
     fn cut(&mut self) -> Vec<Action> {
         if self.replies == 0 {
             return self.nudge(Nudge::Cut);
@@ -715,7 +707,7 @@ impl Turn {
         )
     }
 
-    /// The end, if a limit leaves no room for another request.
+    /// Ends the turn if a limit leaves no room for another request.
     fn exhausted(&mut self) -> Option<Vec<Action>> {
         let reason = self.limits.exceeded(self.replies, &self.spent)?;
         Some(self.end(Outcome::Exhausted, reason))

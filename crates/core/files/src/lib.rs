@@ -1,14 +1,14 @@
 //! Creates, replaces, locks, and reads haft's own files: everything below its configuration, data,
 //! state, and cache folders.
 //!
-//! Invariant: a folder created here has mode 0700 and a file 0600, whatever the umask allows; the
-//! names of temporary files cannot be predicted. An umask that takes more away is respected.
+//! Invariant: a folder created here has mode 0700 and a file 0600, unless the umask removes more
+//! rights; the names of temporary files cannot be predicted.
 //!
 //! This crate must not touch the files of a project. Those get the modes the user's umask gives
 //! them and go through `haft-tools`. It decides nothing about what is stored: callers pass whole
 //! paths and bytes.
 //!
-//! Start with [`create_folder`] and [`replace`]; [`LockFile`] is the lock between processes.
+//! Read first: [`create_folder`], [`replace_file`], and [`LockFile`], the lock between processes.
 
 mod file;
 mod folder;

@@ -7,29 +7,30 @@ use std::path::Path;
 use crate::file::{create_new, open};
 use crate::folder::{create_folder, folder_of};
 
-/// A lock on a file. The kernel releases it when this value is dropped or the process
-/// dies. The file stays: to remove it would let two processes hold locks on two files of one name.
+/// A lock on a file. The kernel releases it when this value is dropped or the process dies. The
+/// file stays: if it were removed, two processes could hold locks on two files of one name.
 #[derive(Debug)]
 pub struct LockFile(File);
 
 impl LockFile {
-    /// Takes the lock alone, and waits while other processes hold it. Creates the file and its folder if they are
-    /// missing.
+    /// Takes the lock exclusively, and waits while other processes hold it. Creates the file and
+    /// its folder if they are missing.
     pub fn wait(path: &Path) -> io::Result<Self> {
         let file = prepare(path)?;
         file.lock()?;
         Ok(Self(file))
     }
 
-    /// Like [`Self::wait`], but together with other processes that share the lock.
+    /// Like [`Self::wait`], but shares the lock with other processes that take it shared.
     pub fn wait_shared(path: &Path) -> io::Result<Self> {
         let file = prepare(path)?;
         file.lock_shared()?;
         Ok(Self(file))
     }
 
-    /// Creates a file in an existing folder and takes its lock alone; fails if the file exists.
-    /// Another process may take the lock first, and remove the file: the caller checks.
+    /// Creates a file in an existing folder and takes its lock exclusively; fails if the file
+    /// exists. Another process may take the lock first and remove the file, so the caller must
+    /// check.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         let file = create_new(path)?;
         file.lock()?;
@@ -43,7 +44,7 @@ impl LockFile {
     }
 
     /// Like [`Self::wait_shared`], but returns `None` at once if another process holds the lock
-    /// alone.
+    /// exclusively.
     pub fn try_shared(path: &Path) -> io::Result<Option<Self>> {
         let file = prepare(path)?;
         take(file.try_lock_shared(), file)
@@ -56,14 +57,14 @@ impl LockFile {
         take(file.try_lock(), file)
     }
 
-    /// True if a process holds the lock of an existing file alone. Processes that ask at once do
-    /// not disturb each other.
+    /// True if a process holds the lock of an existing file exclusively. Concurrent calls do not
+    /// disturb each other.
     pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = File::open(path)?;
         Ok(take(file.try_lock_shared(), file)?.is_none())
     }
 
-    /// The locked file, for a note in it.
+    /// Returns the locked file, so that the holder can write a note into it.
     pub fn file(&self) -> &File {
         &self.0
     }

@@ -18,7 +18,7 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Like [`read`], for a file that holds UTF-8. Other bytes are an error of kind
+/// Like [`read_limited`], for a UTF-8 file. Other bytes are an error of kind
 /// [`io::ErrorKind::InvalidData`].
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     String::from_utf8(read(path, max_bytes)?)

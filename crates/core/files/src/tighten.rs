@@ -1,4 +1,4 @@
-//! Takes the rights of group and others away from files that already exist.
+//! Removes the rights of group and others from existing files.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The rights of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Takes the rights of group and others away, and returns the former mode if there were any. Does
+/// Removes the rights of group and others, and returns the former mode if there were any. Does
 /// nothing to a missing file, a symbolic link, or a file of another user: their owner chose the
 /// mode.
 pub fn tighten(path: &Path) -> io::Result<Option<u32>> {
@@ -25,7 +25,7 @@ pub fn tighten(path: &Path) -> io::Result<Option<u32>> {
     Ok(Some(mode & 0o777))
 }
 
-/// Applies [`tighten`] to a folder and everything below it. Symbolic links are not followed.
+/// Applies [`tighten_mode`] to a folder and everything below it. Symbolic links are not followed.
 pub fn tighten_tree(path: &Path) -> io::Result<()> {
     tighten(path)?;
     if path.symlink_metadata()?.is_dir() {

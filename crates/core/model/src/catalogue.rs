@@ -1,6 +1,6 @@
-//! Which providers and models there are, declared and built in. A full name is `provider/model`;
-//! the model's own name may hold slashes. An alias, or a last part that only one model has, stands
-//! for its full name.
+//! The declared and built-in providers and models. A full name is `provider/model`; the model's own
+//! name may contain slashes. An alias, or the last part of a name if only one model has it,
+//! resolves to a full name.
 
 mod builtin;
 mod profile;
@@ -16,61 +16,61 @@ use crate::config::{ModelConfig, ProviderConfig};
 pub use builtin::{BuiltIn, Provenance};
 pub use profile::ProfileReason;
 
-/// A name or a declaration that leads to no model.
+/// A name or a configuration entry that identifies no usable model.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CatalogueError {
-    /// The name is not of the form `provider/model`.
+    /// The name does not have the form `provider/model`.
     #[error("`{name}` is not a model name; write `provider/model`, such as `{example}`")]
     Form {
-        /// The name.
+        /// The name as given.
         name: String,
-        /// A name that would do.
+        /// A valid name.
         example: String,
     },
-    /// Several models end so.
+    /// The names of several models end in the given name.
     #[error("`{name}` is several models: {}; write one of these", .models.join(", "))]
     Ambiguous {
-        /// The name.
+        /// The name as given.
         name: String,
-        /// The models.
+        /// The full names of the matching models.
         models: Vec<String>,
     },
-    /// No provider of that name is declared.
+    /// No provider with this name is declared.
     #[error("`{name}`: no provider `{provider}` is declared; {}", choice(.known, .nearest.as_deref()))]
     UnknownProvider {
-        /// The whole name.
+        /// The full name as given.
         name: String,
-        /// Its provider part.
+        /// The provider part of the name.
         provider: String,
-        /// The providers there are.
+        /// The names of the known providers.
         known: Vec<String>,
-        /// The one that was probably meant.
+        /// The known name that was probably meant.
         nearest: Option<String>,
     },
-    /// `extra_body` would break the request.
+    /// `extra_body` sets a field that haft itself sets.
     #[error("`{name}`: `extra_body` may not set `{key}`, haft sets it itself")]
     ReservedKey {
-        /// The provider or model.
+        /// The provider or model that has the entry.
         name: String,
-        /// The key.
+        /// The reserved field.
         key: String,
     },
-    /// The cache cannot be asked for this life.
+    /// The provider's cache does not offer this lifetime.
     #[error("`{name}`: `cache.ttl = \"{ttl}\"` is not offered; use {}", .ttls.join(" or "))]
     Ttl {
-        /// The model.
+        /// The name of the model.
         name: String,
-        /// The life that was asked for.
+        /// The configured lifetime.
         ttl: String,
-        /// Those there are.
+        /// The lifetimes that the provider offers.
         ttls: Vec<String>,
     },
-    /// A factor that no tokenizer has.
+    /// The tokenizer factor is outside the plausible range.
     #[error("`{name}`: `tokenizer_factor = {factor}` is not a number from 0.1 to 10")]
     Factor {
-        /// The model.
+        /// The name of the model.
         name: String,
-        /// The factor, as written.
+        /// The factor as configured.
         factor: String,
     },
 }
@@ -84,33 +84,33 @@ fn choice(known: &[String], nearest: Option<&str>) -> String {
     }
 }
 
-/// A model ready to be asked: what it is, where it is, and what goes into every body.
+/// A model ready for use, with its provider and the fields added to every request body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
-    /// The model.
+    /// The properties of the model.
     pub spec: ModelSpec,
-    /// Its provider.
+    /// The provider that serves the model.
     pub provider: ProviderConfig,
     /// Fields added to every body: the provider's, then the model's.
     pub extra_body: Map<String, Value>,
-    /// The currency of its prices, and the prices in it; those of `spec` are in USD.
+    /// The listed prices and their currency. The prices in `spec` are converted to USD.
     pub listed: Option<(String, Price)>,
 }
 
-/// All providers and models: those somebody declared, which go before those that are built in.
+/// All providers and models. Declared entries take precedence over built-in ones.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     providers: BTreeMap<String, ProviderConfig>,
     models: BTreeMap<String, ModelConfig>,
-    /// Short names, and what they stand for.
+    /// The full name or last part that each alias stands for.
     aliases: BTreeMap<String, String>,
-    /// What a dollar is in other currencies.
+    /// The value of one USD in other currencies.
     rates: BTreeMap<String, f64>,
-    /// Where what is not declared is looked up.
+    /// The source for entries that are not declared.
     built_in: Option<&'static BuiltIn>,
 }
 
-/// What only the encoder may set.
+/// The body fields that only the encoder may set.
 const RESERVED: [&str; 9] = [
     "model",
     "stream",
@@ -124,7 +124,8 @@ const RESERVED: [&str; 9] = [
 ];
 
 impl Catalogue {
-    /// Checks that every model names a declared provider and that no extra field breaks a request.
+    /// Creates a catalogue without built-in entries. Fails if a model names an undeclared provider
+    /// or an extra field breaks a request.
     pub fn new(
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
@@ -149,9 +150,9 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// The same, with everything that is built in beside it. What is declared under a built-in name
-    /// is taken as it is: whoever reads the configuration lays it over [`BuiltIn::below`], so
-    /// that a key that is not written keeps its built-in value.
+    /// Like [`Self::new`], but with all built-in providers and models. A declared entry replaces
+    /// the built-in entry of its name entirely: the caller merges the configuration with
+    /// [`BuiltIn::layer_below`] first, so that absent keys keep their built-in values.
     pub fn with_built_in(
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
@@ -165,9 +166,9 @@ impl Catalogue {
         .checked()
     }
 
-    /// The same with these short names, which go before those that are built in, and with these
-    /// rates of currencies: how much of each is one USD. Without a rate, a price in another
-    /// currency is shown, but nothing is summed with it.
+    /// Adds aliases, which take precedence over built-in ones, and currency rates: the amount of
+    /// each currency that equals one USD. Without a rate, a price in another currency is shown but
+    /// not added up.
     #[must_use]
     pub fn with(self, aliases: BTreeMap<String, String>, rates: BTreeMap<String, f64>) -> Self {
         Self {
@@ -177,11 +178,11 @@ impl Catalogue {
         }
     }
 
-    /// The `provider/model` that a name stands for: itself, an alias, or a last part that only one
-    /// model has.
+    /// Returns the `provider/model` that a name stands for. The name may be full, an alias, or a
+    /// last part that only one model has.
     pub fn full_name(&self, name: &str) -> Result<String, CatalogueError> {
         let name = name.trim();
-        // None of those that are built in has a slash.
+        // No built-in alias contains a slash.
         let built_in = || {
             self.built_in
                 .filter(|_| !name.contains('/'))
@@ -203,7 +204,7 @@ impl Catalogue {
         };
         let declared: Vec<_> = self.models.keys().filter(ends_so).cloned().collect();
         let names = self.names();
-        // Of a model that is served on the mainland, too, the other one is meant.
+        // If a model is also served from mainland China, the name means the international one.
         let is_twin = |full: &&String| {
             full.contains("-cn/") && names.contains(&full.replacen("-cn/", "/", 1))
         };
@@ -230,8 +231,8 @@ impl Catalogue {
         }
     }
 
-    /// The model of that name. A model that is not declared gets defaults, as long as its provider
-    /// is.
+    /// Returns the model with this name. An undeclared model of a known provider gets default
+    /// properties.
     pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
         let name = &*self.full_name(name)?;
         let (provider_name, provider, model_name) = self.split(name)?;
@@ -281,14 +282,13 @@ impl Catalogue {
         })
     }
 
-    /// What is known of a model that nobody listed.
+    /// Returns the built-in properties of an undeclared model, or defaults if none are known.
     fn of_provider(&self, name: &str) -> ModelConfig {
         let keys = self.built_in.and_then(|built_in| built_in.model(name));
         keys.and_then(|keys| ModelConfig::deserialize(keys).ok())
             .unwrap_or_default()
     }
 
-    /// The names of all models.
     fn names(&self) -> BTreeSet<String> {
         self.models
             .keys()
@@ -297,7 +297,7 @@ impl Catalogue {
             .collect()
     }
 
-    /// All models, by name.
+    /// Returns all models, sorted by full name.
     pub fn list(&self) -> impl Iterator<Item = ModelSpec> {
         self.names()
             .into_iter()
@@ -305,7 +305,7 @@ impl Catalogue {
             .map(|declared| declared.spec)
     }
 
-    /// All providers, by name.
+    /// Returns all providers with their names, sorted by name.
     pub fn providers(&self) -> impl Iterator<Item = (&str, &ProviderConfig)> {
         let built_in = self
             .built_in
@@ -328,6 +328,7 @@ impl Catalogue {
             .or_else(|| self.built_in?.provider_config(name))
     }
 
+    /// Splits a full name into the provider's name, the provider and the model's own name.
     fn split<'a>(
         &self,
         name: &'a str,
@@ -357,7 +358,7 @@ impl Catalogue {
     }
 }
 
-/// How the prefix cache of an undeclared model probably works: Anthropic's needs markers, the
+/// Returns the likely cache rule of an undeclared model: Anthropic's cache needs markers, the
 /// others need nothing.
 pub(crate) fn default_cache(api: Api) -> CacheRule {
     let rule = match api {
@@ -400,7 +401,7 @@ fn check_model(name: &str, model: &ModelConfig) -> Result<(), CatalogueError> {
     }
 }
 
-/// The known name closest to `name`, if it is close enough to be a slip.
+/// Returns the known name closest to `name`, if it is close enough to be a typing error.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let allowed = (name.chars().count() / 3).max(1);
     known
@@ -410,7 +411,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<S
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// How many characters must be added, taken away or changed to get from one name to the other.
+/// Returns the number of characters to insert, delete or replace to turn one name into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

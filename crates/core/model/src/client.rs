@@ -1,7 +1,7 @@
-//! One model, ready to be asked: encodes requests, sends them, retries what may be retried.
+//! Sends requests to one model and retries transient failures.
 //!
-//! Invariant: a retry repeats one request and nothing else. No delta of a failed try is part of the
-//! reply; a [`Delta::Retry`] says so before the wait.
+//! Invariant: a retry repeats one request and nothing else. No delta of a failed attempt is part of
+//! the reply; a [`Delta::Retry`] announces the new attempt before the wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,28 +22,31 @@ use crate::secret::Secret;
 use crate::transport::{ExchangeFailure, HttpTransport};
 use crate::wire::{self, CallIds, Encoder};
 
-/// While it is open whether the server exists at all, patience ends here: 3 tries within 5 s.
+/// The maximum number of retries until the server has proved that it exists: three attempts within
+/// [`PROBE_TIME_LIMIT`].
 const PROBE_RETRIES: u32 = 2;
 const PROBE_TIME: Duration = Duration::from_secs(5);
 const PROBE_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
 
-/// Asks one model.
+/// A connection to one model.
 pub struct Client {
     spec: ModelSpec,
     encoder: Encoder,
-    /// What its bodies depend on, and the same as JSON.
+    /// Shared by all requests of this client; `encoding_json` is its serialized form.
     encoding: Box<BodyEncoding>,
     described: Arc<str>,
     transport: HttpTransport,
     retry: RetryConfig,
-    /// Whether the server ever answered like the API it is declared to be.
+    /// True once the server has sent a reply, or a failure, that only a server of the declared API
+    /// sends.
     proven: bool,
-    /// Whether it ever answered at all.
+    /// True once the server has answered anything at all.
     answered: bool,
 }
 
 impl Client {
-    /// Makes a client; nothing is sent. For `http://` addresses no certificates are loaded, so this takes no time to speak of.
+    /// Creates a client; sends nothing. Fast for `http://` addresses, because no certificates are
+    /// loaded.
     pub fn new(
         declared: Declared,
         key: Option<Secret>,
@@ -65,44 +68,43 @@ impl Client {
         })
     }
 
-    /// The model this client asks.
+    /// Returns the model that this client sends requests to.
     pub fn spec(&self) -> &ModelSpec {
         &self.spec
     }
 
-    /// The output of a reply that its configuration fixes for every request; otherwise the request
-    /// may say how much.
+    /// Returns the output limit that the configuration fixes for every request, in tokens. If
+    /// `None`, each request may set its own limit.
     pub fn fixed_output(&self) -> Option<u64> {
         self.encoding.fixed_output()
     }
 
-    /// The tokens of output that its configuration sets apart for thinking.
+    /// Returns the number of output tokens that the configuration reserves for thinking.
     pub fn thinking_budget(&self) -> u64 {
         self.encoding.thinking_budget()
     }
 
-    /// What its bodies depend on besides the request: an [`BodyEncoding`](crate::BodyEncoding) as
-    /// JSON, to be kept with what is sent.
+    /// Returns the [`BodyEncoding`](crate::BodyEncoding) as JSON, to be stored with each request.
     pub fn encoding(&self) -> Arc<str> {
         Arc::clone(&self.described)
     }
 
-    /// Takes note of what replies have taught about the model's tokenizer. Bodies do not depend on
-    /// it.
+    /// Sets the ratio of the model's tokens to counted tokens, as learned from replies. Request
+    /// bodies do not depend on it.
     pub fn set_tokenizer_factor(&mut self, factor: f64) {
         self.spec.tokenizer_factor = factor;
         self.encoding.spec.tokenizer_factor = factor;
         self.described = describe(&self.encoding);
     }
 
-    /// The exact bytes [`Client::stream`] would post.
+    /// Returns the exact bytes that [`Client::stream_reply`] would post.
     pub fn encode(&mut self, request: &Request) -> Bytes {
         self.encoder.body(request)
     }
 
-    /// Sends the request and reads the reply, telling `sink` each piece as it arrives.
+    /// Sends the request and reads the reply, passing each piece to `sink` as it arrives.
     ///
-    /// Transient failures are retried. Cancelling ends it at once, whatever it waits for.
+    /// Transient failures are retried. Cancellation takes effect at once, also during a wait.
     pub async fn stream(
         &mut self,
         request: &Request,
@@ -145,7 +147,8 @@ impl Client {
         ended
     }
 
-    /// Sends the request until it is answered or given up. `retries` counts along, for the log.
+    /// Sends the request until a reply arrives or the retries are used up. Increments `retries`
+    /// with each retry, for the log.
     async fn exchange(
         &mut self,
         request: &Request,
@@ -188,7 +191,7 @@ impl Client {
             let attempt = *retries;
             let code = failure.error.code();
             let status = failure.error.status();
-            // What the provider said may repeat the request, so it is not logged.
+            // The provider's message may quote the request, so it is not logged.
             warn!(
                 model,
                 attempt, code, status, delay_ms, "request failed and is retried"
@@ -208,7 +211,7 @@ impl Client {
         }
     }
 
-    /// The provider's own list of models. Not retried.
+    /// Fetches the provider's own list of models. Not retried.
     pub async fn list_models(&self, cancel: &CancellationToken) -> Result<Vec<String>, ModelError> {
         tokio::select! {
             biased;
@@ -217,7 +220,7 @@ impl Client {
         }
     }
 
-    /// How long to wait before the next try; `None` when there is to be none.
+    /// Returns the wait before the next attempt, or `None` to give up.
     fn next_wait(
         &mut self,
         failure: &ExchangeFailure,
@@ -247,6 +250,7 @@ impl Client {
         (elapsed + wait < PROBE_TIME).then_some(wait)
     }
 
+    /// Returns the maximum number of retries after this failure; `None` means no limit.
     fn limit(&self, failure: &ExchangeFailure) -> Option<u32> {
         let limit = self.retry.limit();
         if self.is_doubtful(failure) {
@@ -256,9 +260,10 @@ impl Client {
         }
     }
 
+    /// True if the failure leaves open whether a server of the declared API exists at the address.
     fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
-        // Whoever says when to come back is given the time, and whoever answers where the user asks
-        // for more tries than usual.
+        // The full number of retries applies if the server said when to come back, or if it has
+        // answered before and the user configured more retries than the default.
         let patient = self
             .retry
             .limit()
@@ -268,6 +273,7 @@ impl Client {
         !self.proven && (lost || failure.error.is_status() && !failure.in_reply && !busy)
     }
 
+    /// Wraps the last error in the variant that describes the whole exchange.
     fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
         let error = if retries > 0 && (self.proven || error.is_status()) {
             ModelError::Exhausted {
@@ -288,6 +294,7 @@ impl Client {
 }
 
 fn describe(encoding: &BodyEncoding) -> Arc<str> {
-    // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
+    // Plain names and numbers always serialize. An empty string would later be rejected as an
+    // encoding.
     serde_json::to_string(encoding).unwrap_or_default().into()
 }

@@ -8,13 +8,13 @@ use haft_types::{Api, CacheRule, Capabilities, ModelProfile, Price, ToolProtocol
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `[providers.NAME]`: where a provider is and how it is spoken to.
+/// `[providers.NAME]`: the address of a provider and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
     /// The wire protocol.
     pub api: Api,
-    /// Where it is. For `anthropic` and `gemini` with or without the version part.
+    /// The base URL. For `anthropic` and `gemini`, the version part of the path may be omitted.
     pub base_url: String,
     /// The environment variable that holds the key.
     pub api_key_env: Option<String>,
@@ -24,21 +24,21 @@ pub struct ProviderConfig {
     pub api_key_command: Option<String>,
     /// The entry of the system's keyring that holds the key, as `SERVICE` or `SERVICE/ACCOUNT`.
     pub api_key_keyring: Option<String>,
-    /// Headers added to every request. One of the same name replaces haft's own.
+    /// Headers added to every request. A header with the name of one of haft's own replaces it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Fields added to every request body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
-    /// The proxy to go through; empty for none, whatever the environment says. This crate does not
-    /// ask the environment: who wants `HTTPS_PROXY` honoured puts it here.
+    /// The proxy for all connections; empty for none. This crate does not read the environment: a
+    /// caller that honors `HTTPS_PROXY` puts its value here.
     pub proxy: Option<String>,
-    /// Hosts, domains and networks that are reached without the proxy, separated by commas, as in
+    /// Hosts, domains and networks that are reached without the proxy, separated by commas as in
     /// `NO_PROXY`.
     pub no_proxy: Option<String>,
-    /// A PEM file with certificates that are trusted beside the system's.
+    /// A PEM file with certificates that are trusted in addition to the system's.
     pub ca_file: Option<String>,
-    /// Whether replies are streamed.
+    /// True if replies are streamed, which is the default.
     #[serde(default = "yes")]
     pub stream: bool,
 }
@@ -48,7 +48,7 @@ fn yes() -> bool {
 }
 
 impl ProviderConfig {
-    /// A provider of which only the protocol and the address are known.
+    /// Creates a provider from its protocol and address; all other settings have their defaults.
     pub fn new(api: Api, base_url: impl Into<String>) -> Self {
         Self {
             api,
@@ -67,53 +67,53 @@ impl ProviderConfig {
     }
 }
 
-/// `[models."PROVIDER/MODEL"]`: what is known of a model. Everything is optional; what is absent
-/// gets a default or stays unknown.
+/// `[models."PROVIDER/MODEL"]`: the properties of a model. All are optional; an absent one gets a
+/// default or stays unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Tokens that fit, input and output together.
+    /// The size of the context window in tokens, input and output together.
     pub context_window: Option<u32>,
-    /// The most it may write in one reply.
+    /// The maximum number of tokens in one reply.
     pub max_output_tokens: Option<u32>,
-    /// Prices per million tokens, in its currency.
+    /// Prices per million tokens, in the currency of the model.
     pub price: Option<Price>,
-    /// The currency of its prices, such as `CNY`; USD when absent.
+    /// The currency of the prices, such as `CNY`; USD if absent.
     pub currency: Option<String>,
-    /// How its prefix cache works.
+    /// The rule by which the provider caches prompt prefixes.
     pub cache: Option<CacheRule>,
-    /// How it calls tools.
+    /// The protocol for tool calls.
     pub tool_protocol: Option<ToolProtocol>,
-    /// What it can take and do.
+    /// The optional features that the model supports.
     pub capabilities: Option<Capabilities>,
-    /// What a token costs that is written to the cache for an hour, per million in its currency;
-    /// used when `cache.ttl` is `1h`.
+    /// The price of writing a million tokens to the cache for an hour, used if `cache.ttl` is `1h`.
     pub cache_write_1h: Option<f64>,
-    /// How much it is given at once: `full` or `small`; by default what its window says.
+    /// The amount of text sent to the model at once: `full` or `small`. By default it follows from
+    /// the model's name and context window.
     pub profile: Option<ModelProfile>,
-    /// Its tokens for each token of `o200k`, the tokenizer everything is counted with; corrected
-    /// from its replies.
+    /// The number of the model's tokens per token of `o200k`, the tokenizer used for all counts;
+    /// corrected from the model's replies.
     pub tokenizer_factor: Option<f64>,
-    /// Fields added to every request body; they win over the provider's.
+    /// Fields added to every request body. They take precedence over the provider's.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
 }
 
-/// `[retry]`: how often and how patiently a failed request is tried again.
+/// `[retry]`: the number of attempts for a failed request and the waits between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
-    /// How many retries after the first try; -1 without limit.
+    /// The number of retries after the first attempt; -1 means no limit.
     pub attempts: i32,
-    /// The wait before the first retry; it doubles with each further one.
+    /// The wait before the first retry; it doubles with each further retry.
     pub base_delay_ms: u64,
     /// The longest wait, unless the server asks for a longer one.
     pub max_delay_ms: u64,
-    /// How long connecting may take.
+    /// The time limit for connecting.
     pub connect_timeout_s: u64,
-    /// How long the first byte of a reply may take.
+    /// The time limit for the first byte of a reply.
     pub first_byte_timeout_s: u64,
-    /// How long a reply may fall silent.
+    /// The time limit between two pieces of a reply.
     pub idle_timeout_s: u64,
 }
 
@@ -131,7 +131,7 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// How many retries there may be; `None` without limit.
+    /// Returns the maximum number of retries; `None` means no limit.
     pub fn limit(&self) -> Option<u32> {
         u32::try_from(self.attempts).ok()
     }

@@ -1,4 +1,5 @@
-//! What the bytes of a body depend on besides the request, as a value that can be kept with it.
+//! The settings that determine the bytes of a request body, as a value that can be stored with the
+//! request.
 
 use bytes::Bytes;
 use haft_types::{Api, ModelSpec, Request, ToolProtocol};
@@ -10,30 +11,31 @@ use crate::catalogue::{Declared, default_cache};
 use crate::protocol::RESULTS;
 use crate::wire::{Encoder, Settings};
 
-/// What the bytes of a body depend on besides the request.
+/// The settings that determine the bytes of a request body, apart from the request itself.
 ///
-/// Kept with a logged request it gives the same bytes again, whatever the configuration has become
-/// since. It holds neither key nor headers.
+/// Stored with a logged request, it reproduces the exact bytes even after the configuration has
+/// changed. It contains neither the key nor headers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyEncoding {
-    /// The model.
+    /// The model that the requests go to.
     pub spec: ModelSpec,
     /// Fields added to every body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     extra_body: Map<String, Value>,
-    /// Whether the reply is streamed.
+    /// True if the reply is streamed.
     stream: bool,
-    /// Whether the server is OpenAI itself: some fields are for nobody else.
+    /// True if the server is OpenAI itself. Other servers reject some of its fields.
     is_openai: bool,
-    /// Whether `react` shows a model its own turns as its own, and stops it before it writes a
-    /// result. Earlier releases did not.
+    /// True if the `react` protocol sends the model's earlier turns under the assistant role, and
+    /// stops the model before it writes a tool result. Absent in requests logged by early releases,
+    /// which did neither.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     own_turns: bool,
 }
 
 impl Declared {
-    /// How requests to this model are encoded.
+    /// Returns the settings by which request bodies for this model are encoded.
     pub fn encoding(&self) -> BodyEncoding {
         let host = Url::parse(self.provider.base_url.trim())
             .ok()
@@ -49,14 +51,15 @@ impl Declared {
 }
 
 impl BodyEncoding {
-    /// The body of a request: the exact bytes a [`Client`](crate::Client) with this encoding posts.
+    /// Returns the body of a request: the exact bytes that a [`Client`](crate::Client) with this
+    /// encoding posts.
     pub fn encode(&self, request: &Request) -> Bytes {
         Encoder::new(self.settings()).body(request)
     }
 
-    /// The same model as another provider would serve it: over another API, with that API's kind of
-    /// cache, without the fields the first provider was sent, and a stranger to the reasoning
-    /// made before.
+    /// Returns the encoding of this model as if a provider of another API served it: with the
+    /// default cache rule of that API, without the extra fields of the original provider, and under
+    /// another full name, so that reasoning of earlier replies is not sent back.
     #[must_use]
     pub fn over(mut self, api: Api) -> Self {
         if self.spec.api != api {
@@ -69,7 +72,7 @@ impl BodyEncoding {
         self
     }
 
-    /// The limit of output that `extra_body` sets, whatever a request asks for.
+    /// Returns the output limit that `extra_body` sets for every request, in tokens.
     pub(crate) fn fixed_output(&self) -> Option<u64> {
         let extra = &self.extra_body;
         let given = match self.spec.api {
@@ -85,7 +88,8 @@ impl BodyEncoding {
         given.and_then(Value::as_u64)
     }
 
-    /// The tokens for thinking that `extra_body` sets: a limit of output must be above it.
+    /// Returns the thinking budget that `extra_body` sets, in tokens. An output limit must be
+    /// larger.
     pub(crate) fn thinking_budget(&self) -> u64 {
         let thinking = self
             .extra_body
@@ -94,8 +98,8 @@ impl BodyEncoding {
         thinking.and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// What every body holds. A model that goes on after an action would write the result itself:
-    /// `react` stops it there, where the API can.
+    /// Returns the fields added to every body. For `react` they include stop strings, where the API
+    /// supports them: a model that continues after an action would invent the result.
     fn extra(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
         let (key, fields) = match self.spec.api {
@@ -106,7 +110,7 @@ impl BodyEncoding {
                 Value::Object(config) => ("stopSequences", config),
                 _ => return extra,
             },
-            // It has no such field; what comes after an action is cut while it is read.
+            // The Responses API has no such field; the parser cuts off text after an action.
             Api::OpenaiResponses => return extra,
         };
         fields

@@ -1,44 +1,44 @@
-//! What can go wrong between a request and its reply.
+//! The failures of a request to a model.
 
 use std::time::Duration;
 
-/// Why there is no reply.
+/// The reason why a request got no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// The provider's declaration cannot be used.
     #[error("provider `{provider}`: {problem}")]
     Config {
-        /// The provider's name in the configuration.
+        /// The name of the provider in the configuration.
         provider: String,
-        /// What is wrong with which field, and what to do.
+        /// The invalid field, its problem, and how to fix it.
         problem: String,
     },
-    /// Nobody answers there.
+    /// The server could not be reached.
     #[error("cannot reach {url}: {reason}; check `base_url` and the network")]
     Unreachable {
-        /// The address that was tried.
+        /// The URL that was requested.
         url: String,
-        /// What the network said.
+        /// The error message of the network layer.
         reason: String,
     },
-    /// Somebody answers, but not with what the API promises.
+    /// The server answered, but not as the configured API would.
     #[error("{url} did not answer like {api}: {found}; check `base_url` and `api`")]
     NotAnApi {
-        /// The address that was tried.
+        /// The URL that was requested.
         url: String,
-        /// The API that was expected.
+        /// The configured API.
         api: &'static str,
-        /// What came instead.
+        /// The content type and beginning of the answer.
         found: String,
     },
-    /// The key was refused.
+    /// The provider rejected the key.
     #[error(
         "the provider refused the key (status {status}): {message}; check the provider's key source"
     )]
     Unauthorized {
         /// The HTTP status, mostly 401 or 403.
         status: u16,
-        /// What the provider said.
+        /// The provider's error message.
         message: String,
     },
     /// A limit on money or quota is reached; waiting does not help.
@@ -46,61 +46,62 @@ pub enum ModelError {
     SpendLimit {
         /// The HTTP status.
         status: u16,
-        /// What the provider said.
+        /// The provider's error message.
         message: String,
     },
-    /// The provider refused the request, or failed.
+    /// The provider rejected the request or failed.
     #[error("the provider answered status {status}{}: {message}", named(.code))]
     Status {
-        /// The HTTP status, or the one an error inside the stream stands for.
+        /// The HTTP status, or the status that an error inside the stream stands for.
         status: u16,
-        /// The provider's name for the error; may be empty.
+        /// The provider's error code; may be empty.
         code: String,
-        /// What the provider said.
+        /// The provider's error message.
         message: String,
     },
-    /// The reply broke the protocol.
+    /// The reply violates the wire protocol.
     #[error("the reply cannot be read: {problem}")]
     BadReply {
-        /// What was wrong, and where.
+        /// The violation and its location.
         problem: String,
     },
-    /// The connection ended before the message did.
+    /// The connection was lost before the end of the message.
     #[error("the connection was lost before the end of the reply")]
     Dropped {
-        /// What the network said, for the log.
+        /// The error message of the network layer, for the log.
         reason: String,
     },
-    /// Nothing came for too long.
+    /// No data arrived within the time limit.
     #[error("no answer for {} s while waiting for {awaited}", .waited.as_secs())]
     Timeout {
-        /// How long it was waited.
+        /// The time limit that was exceeded.
         waited: Duration,
-        /// What was waited for.
+        /// The event that did not happen, such as the first byte.
         awaited: &'static str,
     },
-    /// The caller cancelled.
+    /// The caller canceled the request.
     #[error("cancelled")]
     Cancelled,
-    /// The caller's limit of money has no room for the request.
+    /// The request would exceed the caller's spending limit.
     #[error("{0}")]
     OverBudget(String),
-    /// There is a limit of money, and nobody knows what the request would cost.
+    /// A spending limit is set, and the cost of the request cannot be computed because the model
+    /// has no price.
     #[error(
         "`{0}` has no price in USD, so a limit of money cannot hold; set `price` in `[models.\"{0}\"]`, or the rate of its currency in `[currency_rates]`, or give a limit of tokens, too (`--max-total-tokens`)"
     )]
     NoPrice(String),
-    /// The last retry failed too.
+    /// The last retry failed as well.
     #[error("gave up after {retries} retries: {last}")]
     Exhausted {
-        /// How many retries were made.
+        /// The number of retries made.
         retries: u32,
         /// The last failure.
         #[source]
         last: Box<ModelError>,
     },
-    /// No request of this client ever got a valid reply: the declaration is wrong, or the server is
-    /// not there.
+    /// No request of this client ever got a valid reply: the configuration is wrong, or the server
+    /// does not exist.
     #[error("{last}")]
     NeverValid {
         /// The last failure.
@@ -109,6 +110,7 @@ pub enum ModelError {
     },
 }
 
+/// Returns the code in parentheses for an error message, or nothing if it is empty.
 fn named(code: &str) -> String {
     if code.is_empty() {
         String::new()
@@ -118,7 +120,7 @@ fn named(code: &str) -> String {
 }
 
 impl ModelError {
-    /// A stable name for programs.
+    /// Returns a stable identifier of the failure for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Config { .. } => "provider_config",
@@ -140,7 +142,7 @@ impl ModelError {
         }
     }
 
-    /// The HTTP status of the provider's answer, if there was one.
+    /// Returns the HTTP status of the provider's answer, if there was one.
     pub fn status(&self) -> Option<u16> {
         match self.cause() {
             Self::Unauthorized { status, .. }
@@ -160,18 +162,18 @@ impl ModelError {
         }
     }
 
-    /// Whether no request of the client ever got a valid reply, so that the fault is in the
-    /// configuration or the server.
+    /// True if the fault lies in the configuration or the server: no request of the client ever got
+    /// a valid reply.
     pub fn never_valid(&self) -> bool {
         matches!(self, Self::NeverValid { .. } | Self::Config { .. })
     }
 
-    /// Whether the caller cancelled.
+    /// True if the caller canceled the request.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled)
     }
 
-    /// Whether the provider may bill a request that ended so: it had begun to work on it.
+    /// True if the provider may bill the failed request because it had begun to process it.
     pub fn may_be_billed(&self) -> bool {
         match self.cause() {
             Self::BadReply { .. }
@@ -191,7 +193,7 @@ impl ModelError {
         }
     }
 
-    /// The failure itself, however often it was tried.
+    /// Returns the failure of the last attempt.
     fn cause(&self) -> &Self {
         if let Self::Exhausted { last, .. } | Self::NeverValid { last } = self {
             last.cause()
@@ -200,7 +202,7 @@ impl ModelError {
         }
     }
 
-    /// Whether the provider has too much to do or is out of order, so that another one may answer
+    /// True if the provider is overloaded or out of order, so that another provider may answer
     /// instead.
     pub fn is_overload(&self) -> bool {
         matches!(
@@ -212,7 +214,7 @@ impl ModelError {
         )
     }
 
-    /// Whether the provider refused the request because it is longer than the model's window.
+    /// True if the provider rejected the request because it exceeds the model's context window.
     pub fn is_too_long(&self) -> bool {
         const CODES: [&str; 3] = [
             "context_length_exceeded",
@@ -242,7 +244,7 @@ impl ModelError {
         CODES.contains(&code.as_str()) || PHRASES.iter().any(|phrase| message.contains(phrase))
     }
 
-    /// Whether the same request may succeed later.
+    /// True if repeating the request may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. }
@@ -250,7 +252,7 @@ impl ModelError {
             | Self::BadReply { .. }
             | Self::Dropped { .. }
             | Self::Timeout { .. } => true,
-            // 425: too early, which only ever asks for another try.
+            // 425 (too early) only asks for another attempt.
             Self::Status { status, .. } => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
             Self::Config { .. }
             | Self::Unauthorized { .. }
@@ -263,7 +265,7 @@ impl ModelError {
         }
     }
 
-    /// Whether the failure leaves open that there is no such API at that address, or none for this
+    /// True if the failure leaves open whether the address serves the API, or serves it for this
     /// key.
     pub(crate) fn doubts_the_server(&self) -> bool {
         matches!(
@@ -275,17 +277,17 @@ impl ModelError {
         )
     }
 
-    /// Whether a server answered with an error of its own.
+    /// True if a server answered with an error status.
     pub(crate) fn is_status(&self) -> bool {
         matches!(self, Self::Status { .. } | Self::SpendLimit { .. })
     }
 
-    /// The same, however often it was asked.
+    /// True if a server answered the last attempt with an error status.
     pub fn is_refusal(&self) -> bool {
         self.cause().is_status()
     }
 
-    /// Whether only a server of the API can have failed this way.
+    /// True if only a server of the configured API can fail in this way.
     pub(crate) fn proves_the_server(&self) -> bool {
         matches!(self, Self::Dropped { .. })
     }

@@ -1,12 +1,13 @@
-//! From a neutral request to a stream of neutral deltas on four wire protocols, and back.
+//! Sends neutral requests to a model over four wire protocols and returns the replies as neutral
+//! deltas.
 //!
-//! This crate owns the provider and model catalogue, the codecs with their fragment caches, the
-//! text tool protocols, the transport with its retries, and token counting. It must not decide what
-//! is sent (that is the context engine), run a tool, store anything, or read the environment: keys,
-//! addresses and limits are given to it.
+//! This crate owns the catalogue of providers and models, the codecs with their fragment caches,
+//! the text tool protocols, the transport with its retries, and token counting. It must not decide
+//! what is sent (that is the context engine), run a tool, store anything, or read the environment:
+//! callers pass keys, addresses and limits.
 //!
-//! Read first: [`Catalogue`] (which models there are), [`Client`] (one model, ready to be asked),
-//! [`Delta`] and [`Reply`] (what comes back), [`ModelError`] (what can go wrong).
+//! Read first: [`Catalogue`] (the available models), [`Client`] (sends requests to one model),
+//! [`Delta`] and [`Reply`] (the parts of an answer), [`ModelError`] (the possible failures).
 //!
 //! ```
 //! use haft_model::{Catalogue, Client, ProviderConfig, RetryConfig};

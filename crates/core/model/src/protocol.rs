@@ -1,12 +1,12 @@
-//! The text tool protocols: calls written as part of the model's text, and read out of it again.
+//! The text tool protocols: tool calls written as part of the model's text, and parsed from it.
 //!
-//! The prompt describes the format ([`call_format`]), its text is read while it arrives
-//! ([`TextParser`], behind [`reply`]), and what it said before is written back to it in the same
-//! form ([`lower`]). Everything in between, and everybody else, knows only messages, calls and
-//! results.
+//! The prompt describes the format ([`describe_call_format`]), the model's text is parsed while it
+//! arrives ([`TextParser`], used by [`decode_text_calls`]), and earlier messages are written back
+//! to the model in the format of the protocol ([`lower_message`]). All other code sees only
+//! messages, calls and results.
 //!
-//! Invariant: a call that was not closed never looks like one that was. Its arguments are the text
-//! as received, from its opening on, which is no JSON object whatever it holds.
+//! Invariant: a call that was not closed is never mistaken for one that was. Its arguments are the
+//! text as received, including its opening, which is never a JSON object.
 
 mod fence;
 mod lower;
@@ -28,49 +28,51 @@ pub(crate) use reply::read_calls;
 pub(crate) use unasked::read_unasked;
 pub use unasked::was_read_from_text;
 
-/// What `Action: Finish[…]` stands for, where it is offered.
+/// The tool that `Action: Finish[…]` calls, if it is offered.
 const COMPLETION: &str = "attempt_completion";
-/// The name by which `react` ends a round.
+/// The name that ends a round in `react`.
 const FINISH: &str = "Finish";
-/// What opens a call in `react`.
+/// The label that opens a call in `react`.
 const ACTION: &str = "Action:";
-/// What opens a thought in `react`.
+/// The label that opens a thought in `react`.
 const THOUGHT: &str = "Thought:";
-/// How a result begins: as `react` shows it, and as models know it from elsewhere.
+/// The labels of a result: the one that `react` uses, and the one that models know from other
+/// agents.
 pub(crate) const RESULTS: [&str; 2] = ["[tool]", "Observation:"];
 
-/// Something a model says in a text protocol.
+/// A piece of a reply in a text protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextEvent {
     /// Text of the answer.
     Text(String),
     /// Text of the reasoning.
     Thinking(String),
-    /// A call begins.
+    /// The start of a tool call.
     CallOpened {
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
-    /// The call is whole.
+    /// The end of a complete tool call.
     CallClosed {
-        /// Its arguments as JSON; what the model wrote, where that is to be JSON itself.
+        /// The arguments as JSON. If the protocol requires the model to write JSON, its text
+        /// unchanged.
         arguments: String,
     },
-    /// The reply ended inside the call.
+    /// The end of the reply inside a tool call.
     CallLeftOpen {
-        /// The call as far as it came, with its opening.
+        /// The call up to the end of the reply, including its opening.
         source: String,
     },
 }
 
-/// Takes what was found.
+/// Receives the events that a parser finds.
 type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 
-/// Reads text and calls out of a reply while it arrives.
+/// Parses text and tool calls from a reply while it arrives.
 ///
-/// Text goes out with the piece it came in; only what may yet become a tag is held back. However a
-/// reply is cut into pieces, the events are the same, apart from where texts are cut. Each
-/// character is looked at a bounded number of times.
+/// Text is passed on with the piece it came in; only text that may become a tag is held back.
+/// However a reply is split into pieces, the events are equal, except that texts may be split
+/// differently. Each character is visited a bounded number of times.
 ///
 /// ```
 /// use haft_model::{TextEvent, TextParser};
@@ -93,14 +95,14 @@ type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 pub struct TextParser(ProtocolParser);
 
 enum ProtocolParser {
-    /// With the API's own tool calling text is text.
+    /// For native tool calls: all text is text.
     Plain,
     Xml(xml::XmlParser),
     React(react::ReactParser),
 }
 
 impl TextParser {
-    /// A parser for one reply of a model that was offered these tools.
+    /// Creates a parser for one reply of a model that was offered these tools.
     pub fn new(protocol: ToolProtocol, tools: &[ToolSpec]) -> Self {
         Self(match protocol {
             ToolProtocol::Native => ProtocolParser::Plain,
@@ -109,7 +111,7 @@ impl TextParser {
         })
     }
 
-    /// Takes the next piece of text.
+    /// Parses the next piece of text.
     pub fn feed(&mut self, piece: &str, found: &mut dyn FnMut(TextEvent)) {
         match &mut self.0 {
             ProtocolParser::Plain if piece.is_empty() => {}
@@ -119,7 +121,7 @@ impl TextParser {
         }
     }
 
-    /// Ends the reply: gives out what was held back, and the call that was left open.
+    /// Ends the reply: passes on the text held back, and reports a call that was left open.
     pub fn finish(self, found: &mut dyn FnMut(TextEvent)) {
         match self.0 {
             ProtocolParser::Plain => {}
@@ -128,7 +130,7 @@ impl TextParser {
         }
     }
 
-    /// How often a character was looked at.
+    /// Returns the number of character visits, for tests.
     #[cfg(test)]
     fn examined(&self) -> usize {
         match &self.0 {
@@ -139,7 +141,7 @@ impl TextParser {
     }
 }
 
-/// Whether a reply in a text protocol ended inside this call, so that it must not run.
+/// True if a reply in a text protocol ended inside this call, so that the call must not be run.
 pub fn was_left_open(call: &ToolCall) -> bool {
     let tagged = call
         .arguments
@@ -148,7 +150,7 @@ pub fn was_left_open(call: &ToolCall) -> bool {
     tagged.is_some_and(|rest| rest.starts_with('>')) || call.arguments.starts_with(ACTION)
 }
 
-/// Collects characters that go out together: one event for a run of text within a piece.
+/// Collects characters to pass on together, as one event for a run of text within a piece.
 #[derive(Default)]
 struct CharRun {
     text: String,

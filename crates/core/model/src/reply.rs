@@ -1,4 +1,4 @@
-//! What a model says: piece by piece, and whole.
+//! A model's reply: in pieces while it arrives, and complete.
 
 use std::time::Duration;
 
@@ -7,58 +7,59 @@ use haft_types::{Part, StopReason, Usage};
 /// A piece of a reply, as it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    /// Words of the answer.
+    /// A piece of the answer.
     Text(String),
-    /// Words of the reasoning.
+    /// A piece of the reasoning.
     Thinking(String),
-    /// The model named a tool.
+    /// The start of a tool call.
     CallStarted {
-        /// The call's id.
+        /// The id of the call.
         id: String,
-        /// The tool's name.
+        /// The name of the tool.
         name: String,
     },
-    /// A piece of a call's arguments.
+    /// A piece of a tool call's arguments.
     CallArguments {
-        /// The call's id.
+        /// The id of the call.
         id: String,
         /// The new piece, as received.
         piece: String,
     },
-    /// The protocol closed the call.
+    /// The end of a tool call, as announced by the wire protocol.
     CallFinished {
-        /// The call's id.
+        /// The id of the call.
         id: String,
     },
-    /// The request failed and is sent again after the wait. Everything received before is void.
+    /// A failed attempt. The request is sent again after the wait; everything received before is
+    /// void.
     Retry {
-        /// Which retry this is, from 1.
+        /// The number of this retry, counted from 1.
         attempt: u32,
-        /// How many there may be; `None` without limit.
+        /// The maximum number of retries; `None` means no limit.
         limit: Option<u32>,
-        /// The wait before it.
+        /// The wait before this retry.
         delay_ms: u64,
-        /// What went wrong.
+        /// The error message of the failed attempt.
         reason: String,
-        /// Whether the provider may bill the try that failed.
+        /// True if the provider may bill the failed attempt.
         billed: bool,
     },
 }
 
-/// A whole reply: its message was ended by the protocol.
+/// A complete reply: the wire protocol ended its message.
 ///
-/// The arguments of its tool calls are the text received, whether it parses or not. When `stop` is
-/// [`StopReason::Length`] the last part was cut, and a call there must not be run.
+/// The arguments of its tool calls are the text received, whether or not it parses. If `stop` is
+/// [`StopReason::Length`], the last part was truncated, and a tool call there must not be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// What the assistant message holds, in order.
+    /// The content of the assistant message, in order.
     pub parts: Vec<Part>,
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// What it cost, as the provider counted; all zero where it did not.
+    /// The tokens used, as counted by the provider; all zero if the provider reported none.
     pub usage: Usage,
-    /// From sending the request that was answered to its first piece.
+    /// The time from sending the answered request to the first piece of the reply.
     pub time_to_first_token: Duration,
-    /// From sending the request that was answered to the end of the reply.
+    /// The time from sending the answered request to the end of the reply.
     pub duration: Duration,
 }

@@ -1,4 +1,4 @@
-//! How long to wait before a failed request is sent again.
+//! Computes the wait before a failed request is sent again.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use crate::config::RetryConfig;
 
 /// The first retry comes within this time unless the server asks for more.
 const FIRST_AT_MOST: Duration = Duration::from_secs(1);
-/// No hint makes a program wait longer than this without another look.
+/// The longest wait that a server may ask for.
 const HINT_AT_MOST: Duration = Duration::from_hours(24);
 
-/// The waits of one request: doubling, with jitter so that many clients don't come back at once.
+/// The waits between the attempts of one request. Each is twice the previous one, with jitter so
+/// that many clients don't retry at the same moment.
 pub(crate) struct Backoff {
     delays: ExponentialBackoff,
     longest: Duration,
@@ -37,7 +38,7 @@ impl Backoff {
         }
     }
 
-    /// The next wait. A server's hint is honoured as it is: it knows better.
+    /// Returns the next wait. The server's hint takes precedence, whether it is shorter or longer.
     pub(crate) fn next(&mut self, hint: Option<Duration>) -> Duration {
         let own = self.delays.next().unwrap_or(self.longest).min(self.longest);
         let own = if std::mem::replace(&mut self.first, false) {
@@ -49,9 +50,9 @@ impl Backoff {
     }
 }
 
-/// When the server wants to be asked again: `retry-after-ms`, `retry-after` in seconds or as a
-/// date, or Gemini's `RetryInfo` in the error's details. What a date means is measured by the
-/// server's own clock, its `date` header.
+/// Returns the wait that the server asks for: `retry-after-ms`, `retry-after` in seconds or as a
+/// date, or Gemini's `RetryInfo` in the error's details. A date is compared with the server's own
+/// clock, its `date` header.
 pub(crate) fn hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
     let header = |name: &str| {
         headers
@@ -67,7 +68,7 @@ pub(crate) fn hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// A header that holds a date, in seconds since 1970.
+/// Returns the date in a header, in seconds since 1970.
 fn date(headers: &HeaderMap, name: &str) -> Option<f64> {
     let text = headers.get(name)?.to_str().ok()?;
     jiff::fmt::rfc2822::parse(text.trim())
@@ -75,6 +76,7 @@ fn date(headers: &HeaderMap, name: &str) -> Option<f64> {
         .map(|date| date.timestamp().as_second() as f64)
 }
 
+/// Returns the `retryDelay` of a Gemini error, in seconds.
 fn retry_info(error: &Value) -> Option<f64> {
     let details = error.get("details")?.as_array()?;
     let delay = details

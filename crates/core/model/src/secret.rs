@@ -1,24 +1,23 @@
-//! Keys that never show up in a log.
+//! API keys that never appear in a log.
 
 use std::fmt;
 
-/// A key or token. It prints as `***`, whatever prints it.
+/// A key or token. `Debug` and `Display` print it as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text as a secret, without the white space around it: key files tend to end in a
-    /// newline.
+    /// Wraps a key, without the white space around it: key files tend to end in a newline.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().trim().to_owned())
     }
 
-    /// The text itself. Only a header is a good place for it.
+    /// Returns the key itself. Use it only as the value of a request header.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// True if the key is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

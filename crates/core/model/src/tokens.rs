@@ -1,14 +1,14 @@
-//! Exact token counts of `o200k_base` without a load time.
+//! Counts tokens of `o200k_base` exactly, without a load time.
 //!
-//! The `tiktoken` crate counts the same, and the tests hold the two against each other. It is not
-//! used at run time because it unpacks its vocabulary on first use: some 90 ms and 30 MB, where
-//! haft's first request is to leave within 50 ms and the whole process is to stay below 30 MB. Here
-//! the vocabulary is a table in the binary (`build.rs` takes it out of that crate): nothing is
-//! loaded, and of 4 MB only the pages that a text touches become resident.
+//! The `tiktoken` crate gives identical counts, and the tests compare the two. It is not used at
+//! run time because it unpacks its vocabulary on first use, which takes about 90 ms and 30 MB.
+//! haft's first request must leave within 50 ms, and the whole process must stay below 30 MB. Here
+//! the vocabulary is a table in the binary, extracted from that crate by `build.rs`: nothing is
+//! loaded, and of its 4 MB only the pages that a text touches become resident.
 //!
-//! A text is cut into pieces (`split`), and the bytes of each are merged into tokens (`merge`),
-//! both by the tables in `table`. Special tokens such as `<|endoftext|>` are counted as the plain
-//! text they are.
+//! A text is split into pieces (`split`), and the bytes of each piece are merged into tokens
+//! (`merge`), both by the tables in `table`. Special tokens such as `<|endoftext|>` are counted as
+//! plain text.
 
 mod layout;
 mod merge;
@@ -22,7 +22,7 @@ use haft_types::TokenCounter;
 use merge::Merger;
 use split::TokenPieces;
 
-/// Counts tokens as OpenAI's current models do; for others it is a close estimate.
+/// Counts tokens as OpenAI's current models do. For other models the count is a close estimate.
 ///
 /// ```
 /// use haft_model::O200k;

@@ -1,7 +1,7 @@
-//! One HTTP exchange: a body out, a reply in, or the reason why not.
+//! One HTTP exchange: posts a body and returns the reply or the reason of the failure.
 //!
-//! Invariant: a [`Reply`] comes out only if the protocol ended the message. Every wait is bounded,
-//! and dropping the future of an exchange ends it.
+//! Invariant: a [`Reply`] is returned only if the protocol ended the message. Every wait has a
+//! limit, and dropping the future of an exchange ends it.
 
 mod connector;
 mod failure;
@@ -29,7 +29,7 @@ use crate::wire::{self, Decode, Sink};
 use connector::Connector;
 use failure::NamedEndpoint;
 
-/// How long connecting may take while it is open whether the server exists at all: three tries must
+/// The time limit for connecting until the server has proved that it exists: three attempts must
 /// fit into 5 s.
 const PROBE_CONNECT: Duration = Duration::from_millis(1_300);
 
@@ -96,8 +96,9 @@ impl HttpTransport {
         })
     }
 
-    /// The server is known to exist: from now on connecting may take its time. The old client stays
-    /// until a connection has failed, for the sake of the connections it holds.
+    /// Replaces the short connect timeout with the configured one, because the server is known to
+    /// exist. Called only after a connection has failed, so that open connections are kept until
+    /// then.
     pub(crate) fn be_patient(&mut self) {
         if self.patient {
             return;
@@ -108,7 +109,7 @@ impl HttpTransport {
         }
     }
 
-    /// Sends a body and reads the reply.
+    /// Posts a body and reads the reply.
     pub(crate) async fn exchange(
         &self,
         body: Bytes,
@@ -137,7 +138,7 @@ impl HttpTransport {
         let duration = started.elapsed();
         let decoded = decoder.finish();
         if let Some(id) = repeated_call(&decoded.parts) {
-            // Run as it stands, one call would be made twice.
+            // Running these calls would run one of them twice.
             return Err(ModelError::BadReply {
                 problem: format!("two calls have the id `{id}`"),
             }
@@ -152,7 +153,7 @@ impl HttpTransport {
         })
     }
 
-    /// The provider's own list of models.
+    /// Fetches the provider's own list of models.
     pub(crate) async fn list_models(&self) -> Result<Vec<String>, ExchangeFailure> {
         let response = self
             .answer(
@@ -178,7 +179,7 @@ impl HttpTransport {
         Ok(names.collect())
     }
 
-    /// Sends a request and takes the head of the answer; anything but success is a failure.
+    /// Sends a request and returns the response head; any status other than success is a failure.
     async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Response, ExchangeFailure> {
         let sent = timeout(self.first_byte, request.send()).await;
         let response = sent
@@ -207,12 +208,12 @@ impl HttpTransport {
         ExchangeFailure::not_an_api(self.named(), content_type, body)
     }
 
-    /// Returns the endpoint for error messages. The query of its URL may hold a key, so it is left
-    /// out.
+    /// Returns the endpoint for error messages, without the query of its URL, which may contain a
+    /// key.
     fn named(&self) -> NamedEndpoint {
         let mut url = self.url.clone();
         url.set_query(None);
-        // Neither fails on a URL that can be posted to.
+        // Neither call fails for a URL that can be posted to.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         NamedEndpoint {
@@ -222,6 +223,7 @@ impl HttpTransport {
     }
 }
 
+/// Returns the first call id that occurs twice.
 fn repeated_call(parts: &[Part]) -> Option<&str> {
     let mut seen = HashSet::new();
     parts.iter().find_map(|part| match part {

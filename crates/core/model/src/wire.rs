@@ -1,8 +1,8 @@
-//! The four wire protocols: neutral requests out, neutral replies in.
+//! The four wire protocols: encoders for requests and decoders for replies.
 //!
-//! [`Encoder`] lays a request out as bytes; what differs between the APIs is behind [`Wire`].
-//! [`Decode`] reads what comes back, event by event or as one body. Each API is one folder with its
-//! own wire types; none knows the others.
+//! [`Encoder`] lays a request out as bytes; the differences between the APIs are behind [`Wire`].
+//! [`Decode`] reads the reply, event by event or as one body. Each API has a folder with its own
+//! wire types and does not use the others.
 
 pub(crate) mod anthropic;
 pub(crate) mod assembly;
@@ -30,31 +30,29 @@ pub(crate) use fragments::{CacheMark, Fragment, WireTurn};
 
 use crate::reply::Delta;
 
-/// What a model that takes no pictures is shown in their place.
+/// The text sent in place of an image to a model that takes no images.
 pub(crate) const IMAGE_OMITTED: &str = "[picture left out: this model takes no pictures]";
 
-/// What an encoder must know of the model and its provider. It does not change during the life of a
-/// client.
+/// The properties of a model and its provider that an encoder needs. They don't change during the
+/// life of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// The model.
     pub spec: ModelSpec,
-    /// `provider/model`: thinking goes back only to its maker.
+    /// `provider/model`. Thinking is sent back only to the model that wrote it.
     pub full_name: String,
-    /// Fields for every body.
+    /// Fields added to every body.
     pub extra: Map<String, Value>,
-    /// Whether replies are streamed.
+    /// True if replies are streamed.
     pub stream: bool,
-    /// Whether this is OpenAI itself and not one of the servers that speak its protocol: those
-    /// refuse fields they don't know.
+    /// True if the server is OpenAI itself. Other servers with that protocol reject fields they
+    /// don't know.
     pub is_openai: bool,
-    /// Whether `react` shows the model its own turns as its own.
+    /// True if `react` sends the model's own turns under the assistant role.
     pub own_turns: bool,
 }
 
 impl Settings {
-    /// Whether this model made the message, so that signatures in it mean something to its
-    /// provider.
+    /// True if this model wrote the message, so that its provider accepts the signatures in it.
     fn made(&self, message: &Message) -> bool {
         message
             .llm_metadata
@@ -62,8 +60,9 @@ impl Settings {
             .is_some_and(|made| made.model_name == self.full_name)
     }
 
-    /// The arguments of a call as a text. Servers that give them to a template read them as JSON,
-    /// and refuse what is none.
+    /// Returns the arguments of a call as text. Servers other than OpenAI may parse them as JSON
+    /// for a template and reject the request if that fails, so invalid arguments are replaced by
+    /// `{}` there.
     fn arguments<'a>(&self, call: &'a ToolCall) -> &'a str {
         if self.is_openai {
             &call.arguments
@@ -73,8 +72,9 @@ impl Settings {
     }
 }
 
-/// The text of a summary, or of a system message in the middle, for APIs that take neither there:
-/// as text of the user, in a tag that says what they are.
+/// Returns the text of a summary or system message as text of the user, in a tag that names its
+/// kind; `None` for other roles and for empty text. For APIs that don't take such messages between
+/// the others.
 fn wrapped_text(message: &Message) -> Option<String> {
     let text = message.joined_text();
     match message.role {
@@ -85,51 +85,52 @@ fn wrapped_text(message: &Message) -> Option<String> {
     }
 }
 
-/// Reads the JSON of an event or a body.
+/// Parses the JSON of an event or a body. `what` names it in the error.
 fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T, Fault> {
     serde_json::from_str(json).map_err(|error| Fault::Bad(format!("{what}: {error}")))
 }
 
-/// A field the protocol promises.
+/// Returns the value of a field that the protocol promises, or a fault that names the field.
 fn required<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
     value.ok_or_else(|| Fault::Bad(format!("`{field}` is missing")))
 }
 
-/// What differs between the APIs on the way out.
+/// The API-specific part of encoding a request.
 ///
-/// A body is `front`, tools, system, then the list of messages: everything stable first, so that a
-/// request that only appends messages only appends bytes.
+/// A body consists of the front, the tools, the system text, then the list of messages: the stable
+/// parts come first, so that a request that only appends messages only appends bytes.
 pub(crate) trait Wire: Send + Sync {
-    /// The opening brace and every field before the tools, without a comma after the last.
+    /// Returns the opening brace and every field before the tools, without a trailing comma.
     fn front(&self, request: &Request) -> Vec<u8>;
 
-    /// What the field `tools` holds, of which there is at least one. `mark` asks for a cache marker
-    /// on the last one.
+    /// Returns the value of the field `tools`; `tools` is not empty. `mark` asks for a cache marker
+    /// on the last tool.
     fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
-    /// How the system text is framed, or `None` where it is the first message of the list.
+    /// Returns the brackets around the system text, or `None` if the system text is the first
+    /// message of the list.
     fn system_frame(&self) -> Option<WireFrame> {
         None
     }
 
-    /// One system message, to be put into the frame.
+    /// Encodes one system message for the frame.
     fn system(&self, _message: &Message, _mark: CacheMark) -> Vec<u8> {
         Vec::new()
     }
 
-    /// The key and bracket that open the list of messages.
+    /// Returns the key and bracket that open the list of messages.
     fn list(&self) -> &'static str;
 
-    /// One message.
     fn message(&self, message: &Message, mark: CacheMark) -> Fragment;
 
-    /// How the fragments of one turn are wrapped, where the API demands alternating turns.
+    /// Returns the brackets around the fragments of one turn, if the API requires alternating
+    /// turns.
     fn turn(&self, _turn: WireTurn) -> Option<WireFrame> {
         None
     }
 }
 
-/// What stands before, between and after a list of pieces.
+/// The text before, between and after the pieces of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireFrame {
     pub open: &'static str,
@@ -137,7 +138,7 @@ pub(crate) struct WireFrame {
     pub close: &'static str,
 }
 
-/// The wire form of an API.
+/// Creates the encoder for the API of the model.
 pub(crate) fn wire(settings: Settings) -> Box<dyn Wire> {
     match settings.spec.api {
         Api::OpenaiChat => Box::new(openai_chat::ChatWire(settings)),
@@ -147,42 +148,42 @@ pub(crate) fn wire(settings: Settings) -> Box<dyn Wire> {
     }
 }
 
-/// Takes the deltas of a reply.
+/// Receives the deltas of a reply.
 pub(crate) type Sink<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
-/// How far a reply has come.
+/// The state of a reply after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyProgress {
-    /// The message goes on.
+    /// The message continues.
     Going,
-    /// The message is whole; its usage may still follow.
+    /// The message is complete; its usage may still follow.
     Ended,
-    /// Nothing more is to come.
+    /// No further event is expected.
     Done,
 }
 
-/// Why a reply cannot be used.
+/// The reason why a reply cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It breaks the protocol.
+    /// The reply violates the protocol.
     Bad(String),
-    /// The provider says that it failed, as its error body says.
+    /// The provider reported an error, given as its JSON body.
     Reported(Value),
 }
 
-/// Reads one reply. Nothing is repaired: what breaks the protocol is a [`Fault`].
+/// Reads one reply. Nothing is repaired: any violation of the protocol is a [`Fault`].
 pub(crate) trait Decode: Send {
-    /// Takes the data of one event of a stream.
+    /// Reads the data of one stream event.
     fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault>;
 
-    /// Takes a whole body that was not streamed; afterwards the reply is done.
+    /// Reads a whole body that was not streamed; the reply is then complete.
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault>;
 
-    /// The reply. Only asked for once the message has ended.
+    /// Returns the reply. Called only after the message has ended.
     fn finish(self: Box<Self>) -> DecodedReply;
 }
 
-/// A decoder for one reply; `ids` names calls that come without a name of their own.
+/// Creates a decoder for one reply. `ids` provides ids for calls that arrive without one.
 pub(crate) fn decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
     match api {
         Api::OpenaiChat => Box::new(openai_chat::ChatDecoder::new(ids)),
@@ -192,7 +193,7 @@ pub(crate) fn decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
     }
 }
 
-/// Where requests go.
+/// Returns the URL that requests are posted to.
 pub(crate) fn endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
     match spec.api {
         Api::OpenaiChat => join(base, &[], &["chat", "completions"]),
@@ -223,7 +224,7 @@ pub(crate) fn endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
     }
 }
 
-/// Where the list of models is.
+/// Returns the URL of the provider's list of models.
 pub(crate) fn models_endpoint(base: &Url, api: Api) -> Url {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => join(base, &[], &["models"]),
@@ -232,8 +233,8 @@ pub(crate) fn models_endpoint(base: &Url, api: Api) -> Url {
     }
 }
 
-/// Appends to the path of a base URL, whose query is kept (some gateways put an API version there).
-/// The first of `versions` is put in when the base ends in none of them.
+/// Appends to the path of a base URL and keeps its query (some gateways put an API version there).
+/// Inserts the first of `versions` unless the base ends in one of them.
 fn join(base: &Url, versions: &[&str], path: &[&str]) -> Url {
     let mut url = base.clone();
     let last = base

@@ -1,9 +1,9 @@
-//! What haft knows of whole commands: those that read and cannot change anything, as rules that it
-//! brings along, and those that commit and do nothing else.
+//! Built-in knowledge of whole commands: rules for commands that read and cannot change anything,
+//! and rules for commands that commit and do nothing else.
 //!
-//! Invariant: such a rule covers a command only inside the sandbox that keeps writes in the project
-//! and off the network, with options that `builtin/reading.toml` lists, and with paths in the
-//! project that are not protected. Every other word is asked.
+//! Invariant: a built-in rule covers a command only inside the sandbox that limits writes to the
+//! project and blocks the network, with options that `builtin/reading.toml` lists, and with paths
+//! in the project that are not protected. A command with any other word needs an approval.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +19,14 @@ use super::rule::{EXECUTE, PermissionRule};
 use super::shape;
 use super::shell::{ShellWord, WordSplitting, WordValue};
 
-/// A command that only reads, as a rule.
+/// The rule for a command that only reads.
 #[derive(Debug)]
 pub(super) struct ReadingRule {
     pub(super) rule: PermissionRule,
     command: ReadingCommand,
 }
 
-/// One entry of `reading.toml`, which says what each field is.
+/// An entry of `reading.toml`, where the fields are documented.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ReadingCommand {
@@ -47,7 +47,7 @@ struct ReadingCommand {
     expanded: bool,
 }
 
-/// What the operands of a command name.
+/// The meaning of a command's operands; documented in `reading.toml`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum OperandKind {
@@ -65,15 +65,16 @@ struct ReadingTable {
     command: Vec<ReadingCommand>,
 }
 
-/// All of them; none if the table cannot be read, which a test rules out.
+/// Returns the rules for reading commands; none if the table cannot be parsed, which a test rules
+/// out.
 pub(super) fn reading_rules() -> &'static [ReadingRule] {
     static RULES: LazyLock<Vec<ReadingRule>> =
         LazyLock::new(|| rules_of(include_str!("builtin/reading.toml")));
     &RULES
 }
 
-/// Commands that write what a commit writes of a repository, and neither run nor write anything
-/// else.
+/// Returns the rules for commands that write only those parts of a repository that a commit writes,
+/// and that run no other program.
 pub(super) fn commit_rules() -> &'static [ReadingRule] {
     static RULES: LazyLock<Vec<ReadingRule>> =
         LazyLock::new(|| rules_of(include_str!("builtin/commits.toml")));
@@ -91,12 +92,12 @@ fn rules_of(table: &str) -> Vec<ReadingRule> {
 }
 
 impl ReadingRule {
-    /// Whether it runs git, which reads configuration of the folder it runs in.
+    /// True if the command is git, which reads the configuration of the folder it runs in.
     pub(super) fn runs_git(&self) -> bool {
         self.command.rule.split(' ').next() == Some("git")
     }
 
-    /// Whether it covers a command as a whole.
+    /// Returns true if the rule covers the whole command.
     pub(super) fn covers(&self, run: &ProgramRun, workspace: &Workspace) -> bool {
         let mut words: Vec<&ShellWord> = run.words.iter().collect();
         let starts_so = |words: &[&ShellWord], at: usize, text: &str| {
@@ -121,7 +122,7 @@ impl ReadingRule {
         (!self.runs_git() || place.is_plain_for_git())
             && self.command.takes(rest, &place)
             && run.risks.iter().all(|risk| match risk.at {
-                // What the shell puts in for a pattern was looked at.
+                // A pattern's expansion was already checked by `accepts_words`.
                 effects::RiskPosition::Word(at) => run
                     .words
                     .get(at)
@@ -131,14 +132,14 @@ impl ReadingRule {
     }
 }
 
-/// What is left to read of a command's words.
+/// The parsing state of a command's words.
 enum Reading {
     Options,
     OperandsOnly,
 }
 
 impl ReadingCommand {
-    /// Whether these words may follow.
+    /// Returns true if these words may follow the command's name.
     fn takes(&self, words: &[&ShellWord], place: &CommandPlace<'_>) -> bool {
         if self.operands == OperandKind::Any {
             return words.iter().all(|word| word.literal().is_some());
@@ -170,7 +171,8 @@ impl ReadingCommand {
                     };
                     let is_fit = |value: &ShellWord| match &value.text {
                         WordValue::Literal(text) => fits(text),
-                        // One word it stays, and it is no option where a value is wanted.
+                        // The expansion stays one word, and where a value is expected it cannot
+                        // become an option.
                         WordValue::Dynamic {
                             splits: WordSplitting::No,
                             ..
@@ -190,7 +192,7 @@ impl ReadingCommand {
         self.take_operands(&operands, has_pattern, place)
     }
 
-    /// Whether these operands may stand there.
+    /// Returns true if these operands are allowed.
     fn take_operands(
         &self,
         operands: &[&ShellWord],
@@ -229,14 +231,13 @@ impl ReadingCommand {
         self.most.is_none_or(|most| paths.len() <= most) && paths.iter().all(is_readable)
     }
 
-    /// Whether nothing stands in a word that may stand in none.
+    /// Returns true if `text` contains none of the excluded substrings.
     fn is_clean(&self, text: &str) -> bool {
         self.without
             .iter()
             .all(|excluded| !text.contains(excluded.as_str()))
     }
 
-    /// What a word is.
     fn word(&self, text: &str, reading: &Reading) -> WordKind {
         let is = |list: &[String]| list.iter().any(|known| known == text);
         let is_option = match reading {
@@ -253,7 +254,7 @@ impl ReadingCommand {
         }
     }
 
-    /// An option that is listed.
+    /// Parses an option. Returns `None` if it is not listed.
     fn option(&self, text: &str) -> Option<WordKind> {
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = long
@@ -286,38 +287,38 @@ impl ReadingCommand {
     }
 }
 
-/// What a word of a command is.
+/// The kind of a command's word.
 enum WordKind {
-    /// Nothing that may stand there.
+    /// Not listed, so the rule does not cover the command.
     Unlisted,
-    /// An option or a word that needs no further look.
+    /// A listed option or word that needs no further check.
     Listed,
-    /// One that takes the next word, which is no path.
+    /// A listed word that takes the next word as its value, which is not a path.
     Test,
     Option {
-        /// Of a long one, or the letter that takes a value.
+        /// The name of a long option, or the letter that takes a value.
         name: String,
-        /// Whether the next word is its value.
+        /// True if the next word is the option's value.
         wants_value: bool,
     },
     EndOfOptions,
     Operand,
 }
 
-/// Where a command runs.
+/// The folders a command runs in, and the workspace.
 struct CommandPlace<'a> {
     folders: &'a WorkingFolders,
     workspace: &'a Workspace,
 }
 
 impl CommandPlace<'_> {
-    /// Whether what a text would name as a path lies in the project.
+    /// Returns true if `text`, taken as a path, lies in the workspace.
     fn has(&self, text: &str) -> bool {
         let resolved = effects::resolve(self.folders, text);
         resolved.is_some_and(|paths| paths.iter().all(|path| self.workspace.contains(path)))
     }
 
-    /// Whether a word names files that may be read without asking.
+    /// Returns true if a word names files that may be read without asking.
     fn may_read(&self, word: &ShellWord) -> bool {
         match &word.text {
             WordValue::Literal(text) => self.has(text) && !self.is_protected(text),
@@ -333,8 +334,8 @@ impl CommandPlace<'_> {
         }
     }
 
-    /// Whether all that the shell may put in for a pattern may be read: its last part is looked for
-    /// in a folder that is known.
+    /// Returns true if all files that match a pattern may be read. The last part of the pattern is
+    /// looked up in a known folder.
     fn may_read_pattern(&self, shape: &str) -> bool {
         let (folder, name) = shape
             .rsplit_once('/')
@@ -385,8 +386,8 @@ impl CommandPlace<'_> {
         paths.is_none_or(|paths| paths.iter().any(|path| path.is_dir()))
     }
 
-    /// Whether git would find the repository by a `.git`, and none that lies open in the project
-    /// with a configuration that anybody may have written.
+    /// Returns true if git would find the repository by a `.git`. A bare repository in the project
+    /// has a configuration that anyone may have written.
     fn is_plain_for_git(&self) -> bool {
         let places = effects::resolve(self.folders, ".").unwrap_or_default();
         let plain = |place: &Path| {
@@ -399,7 +400,7 @@ impl CommandPlace<'_> {
     }
 }
 
-/// Whether a file is not one of those that decide what other programs run.
+/// True if a file is not one of those that decide which programs other programs run.
 fn is_open(workspace: &Workspace, path: &Path) -> bool {
     protected(workspace, path).is_none_or(|name| !PROTECTED.contains(&name))
 }

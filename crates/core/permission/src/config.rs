@@ -1,4 +1,4 @@
-//! The `[permissions]` section.
+//! The `[permissions]` section of the configuration.
 
 use haft_types::{Decision, PermissionMode};
 use serde::{Deserialize, Serialize};
@@ -20,17 +20,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PermissionsConfig {
-    /// How much may happen without asking.
+    /// The permission mode.
     pub mode: PermissionMode,
-    /// What may happen without asking.
+    /// Rules for calls that are allowed without asking.
     pub allow: Vec<String>,
-    /// What is asked even where it would be allowed.
+    /// Rules for calls that need an approval even if another rule allows them.
     pub ask: Vec<String>,
-    /// What never happens.
+    /// Rules for calls that are always denied.
     pub deny: Vec<String>,
     /// Rules with examples.
     pub rules: Vec<RuleConfig>,
-    /// Whether commands that only read run without asking inside the sandbox.
+    /// True if commands that only read run without asking inside the sandbox.
     pub reading_commands: bool,
 }
 
@@ -51,18 +51,18 @@ impl Default for PermissionsConfig {
     }
 }
 
-/// A rule with examples that are checked whenever it is loaded.
+/// A rule with examples that are checked whenever the rule is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// The rule.
+    /// The rule's text.
     pub rule: String,
-    /// What it decides.
+    /// The decision of the rule.
     pub decision: Decision,
-    /// Command lines or paths it must decide.
+    /// Command lines or paths that the rule must match.
     #[serde(default, rename = "match")]
     pub matches: Vec<String>,
-    /// Command lines or paths it must not decide.
+    /// Command lines or paths that the rule must not match.
     #[serde(default)]
     pub no_match: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The decision on a call.
+//! Decides calls.
 
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
@@ -6,33 +6,31 @@ use haft_types::{Decision, PermissionMode};
 use super::verdict::{Ruling, Verdict};
 use super::{PermissionRequest, PermissionRule, PermissionRules, remember};
 
-/// What may happen without asking.
+/// The permission mode, the rules, and the confinement that decide calls.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
-    /// How much, where no rule speaks.
+    /// The mode, which decides calls that no rule covers.
     pub mode: PermissionMode,
-    /// The rules.
     pub rules: PermissionRules,
-    /// What holds commands in.
     pub confinement: Confinement,
 }
 
-/// What holds commands in.
+/// The confinement of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confinement {
-    /// Nothing: a command can do what the user can.
+    /// No confinement: a command can do everything that the user can.
     #[default]
     None,
-    /// One that keeps writes in the project and off the network, but not away from protected files
-    /// of the project.
+    /// A sandbox that limits writes to the project and blocks the network, but does not protect
+    /// files inside the project.
     Folders,
-    /// A sandbox that keeps writes in the project, away from protected files, and off the network.
+    /// A sandbox that limits writes to the project, seals protected files, and blocks the network.
     Sandbox,
 }
 
 impl Permissions {
-    /// Decides a call. One that is asked says every reason; where a rule would not spare the
-    /// question, none is offered.
+    /// Decides a call. If it needs an approval, the verdict contains all reasons. Rules to remember
+    /// are offered only if a rule could spare the approval.
     pub fn decide(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let mut verdict = self.decide_by_rules(call, workspace);
         if verdict.decision == Decision::Deny {
@@ -68,7 +66,7 @@ impl Permissions {
         verdict
     }
 
-    /// Whether there is a sandbox that can be left.
+    /// True if there is a sandbox that a call can leave.
     fn is_confined(&self) -> bool {
         let held = match self.confinement {
             Confinement::None => false,
@@ -77,7 +75,7 @@ impl Permissions {
         held && self.mode != PermissionMode::Yolo
     }
 
-    /// Decides a call without thinking of what could be remembered of it.
+    /// Decides a call without looking for rules to remember.
     pub(super) fn decide_by_rules(
         &self,
         call: &PermissionRequest<'_>,
@@ -131,15 +129,15 @@ impl Permissions {
             }
             Intent::Input(text) => self.decide_input(call.tool, text),
             Intent::Server { server, tool } => self.decide_server(call.tool, server, tool),
-            // What is not declared may be anything.
+            // An undeclared effect can be anything.
             Intent::Files(_) | Intent::Unknown => {
                 self.decide_whole(call.tool, undeclared(call.access))
             }
         }
     }
 
-    /// Text for a program that runs already. What it is to that program nobody knows; what rules
-    /// forbid is looked for by its letters.
+    /// Decides input for a running program. Such input cannot be parsed, so deny rules are matched
+    /// as substrings.
     fn decide_input(&self, tool: &str, text: &str) -> Verdict {
         let stands = |rule: &&PermissionRule| {
             rule.command()
@@ -151,8 +149,8 @@ impl Permissions {
         }
     }
 
-    /// A tool of an MCP server. What it does nobody knows; rules name it `mcp__server__tool`, or
-    /// its server.
+    /// Decides a call of an MCP server's tool. Its effects are unknown; rules name it as
+    /// `mcp__server__tool` or by its server.
     fn decide_server(&self, through: &str, server: &str, tool: &str) -> Verdict {
         let by_rule = |decision: Decision, does: &str| {
             let rule = self
@@ -178,7 +176,7 @@ impl Permissions {
             .unwrap_or_else(|| self.decide_whole(through, &what))
     }
 
-    /// A call of which only the tool's name tells what it does.
+    /// Decides a call of which only the tool's name indicates the effect.
     fn decide_whole(&self, tool: &str, what: &str) -> Verdict {
         if let Some(ruling) = self.forbidden_by_mode(tool, what) {
             return ruling.into();
@@ -195,7 +193,7 @@ impl Permissions {
             .into()
     }
 
-    /// Asks for this reason, unless nothing is asked.
+    /// Asks for `reason`, or allows in mode `yolo`.
     pub(super) fn unless_yolo(&self, reason: String) -> Ruling {
         match self.mode {
             PermissionMode::Yolo => {
@@ -208,7 +206,7 @@ impl Permissions {
         }
     }
 
-    /// In plan mode nothing changes.
+    /// Returns a denial in mode `plan`, in which nothing may change.
     pub(super) fn forbidden_by_mode(&self, tool: &str, what: &str) -> Option<Ruling> {
         (self.mode == PermissionMode::Plan).then(|| {
             Ruling::new(
@@ -219,7 +217,7 @@ impl Permissions {
     }
 }
 
-/// What a call does of which only this is known.
+/// Returns a phrase for the effect of a call whose arguments declare none.
 fn undeclared(access: Access) -> &'static str {
     match access {
         Access::Read => "reads files that its arguments do not name",

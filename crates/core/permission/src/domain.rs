@@ -1,15 +1,14 @@
-//! The hosts a rule names.
+//! Patterns for the hosts that rules name.
 
 use std::net::IpAddr;
 
-/// The hosts a rule names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DomainPattern {
     name: String,
     below: Subdomains,
 }
 
-/// Whether the hosts below a name are meant.
+/// Controls whether a pattern means the hosts below its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subdomains {
     No,
@@ -17,21 +16,21 @@ enum Subdomains {
 }
 
 impl DomainPattern {
-    /// Reads `domain:example.com` or `domain:*.example.com`.
+    /// Parses `domain:example.com` or `domain:*.example.com`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let named = text.strip_prefix("domain:")?.trim();
         let (name, below) = match named.strip_prefix("*.") {
             Some(name) => (name, Subdomains::Only),
             None => (named, Subdomains::No),
         };
-        // Names are compared as they are sent: one with other letters, which would never fit, is no
-        // name.
+        // Host names are compared as they are sent. A name with other characters would never match,
+        // so it is rejected.
         let inside = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         let name = folded(name);
         (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
     }
 
-    /// Whether it names this host, as a rule that allows is read: to the letter.
+    /// Returns true if an allow rule with this pattern covers `host`: exactly as written.
     pub(super) fn names(&self, host: &str) -> bool {
         let host = folded(host);
         match self.below {
@@ -40,8 +39,8 @@ impl DomainPattern {
         }
     }
 
-    /// Whether it speaks of this host, as a rule that asks or denies is read: the hosts below are
-    /// meant too.
+    /// Returns true if an ask or deny rule with this pattern covers `host`: the hosts below the
+    /// name are included.
     pub(super) fn hits(&self, host: &str) -> bool {
         let host = folded(host);
         host == self.name || self.is_above(&host)
@@ -53,7 +52,7 @@ impl DomainPattern {
     }
 }
 
-/// A host in the one spelling hosts are compared in. Of an address all spellings are one.
+/// Returns the host in one canonical spelling, in which hosts are compared.
 fn folded(host: &str) -> String {
     let host = host.trim_end_matches('.').to_lowercase();
     let inner = host

@@ -1,9 +1,9 @@
-//! What a command line does, one thing at a time: every program it runs, whatever wraps it, every
-//! file it redirects to or from, every variable it sets.
+//! Collects the effects of a command line: every program it runs, including wrapped ones, every
+//! file it redirects to or from, and every variable it sets.
 //!
-//! Invariant: whatever bash would do with the line is a [`CommandEffect`], and an effect whose
-//! content is only known to the shell is never made to look known. A rule that allows must cover
-//! every effect.
+//! Invariant: everything that bash would do with the line is a [`CommandEffect`], and an effect
+//! whose content is known only to the shell never appears as known. An allow rule must cover every
+//! effect.
 
 mod awk;
 mod folders;
@@ -30,64 +30,63 @@ use serde::Deserialize;
 
 use super::shell::{ShellScript, ShellWord};
 
-/// One thing a line does.
+/// One effect of a line.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandEffect {
     pub(crate) kind: EffectKind,
-    /// As it stands on the line.
+    /// The effect as written on the line.
     pub(crate) shown: String,
-    /// The commands it is part of, the outermost first, itself last: a rule may name it through
-    /// any of them.
+    /// The commands that contain the effect, the outermost first and the command itself last. A
+    /// rule may name the effect through any of them.
     pub(crate) enclosing: Vec<EnclosingCommand>,
 }
 
-/// What is done.
 #[derive(Clone, Debug)]
 pub(crate) enum EffectKind {
-    /// A program, a builtin or a function runs.
+    /// A program, a builtin, or a function runs.
     Run(ProgramRun),
     /// A variable is set.
     Assign,
-    /// A function is defined: from here on a name means something else.
+    /// A function is defined, so a name has another meaning from here on.
     Define,
     /// A file is opened for writing.
     Write(RedirectFile),
     /// A file is opened for reading.
     Read(RedirectFile),
-    /// Something runs that cannot be read off the line.
+    /// Something runs that cannot be determined from the line; the text is a noun phrase for it.
     Opaque(&'static str),
 }
 
-/// A command with its words.
+/// A command that runs, with its words.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramRun {
     pub(crate) words: Rc<[ShellWord]>,
     pub(crate) risks: Vec<Risk>,
     pub(crate) role: CommandRole,
-    /// Where relative paths start.
+    /// The folders that relative paths start from.
     pub(crate) folders: WorkingFolders,
 }
 
-/// How a command takes part in what happens.
+/// The part that a command itself plays in the effects of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CommandRole {
-    /// It does something itself, or changes what the command it wraps can do.
+    /// The command has effects of its own, or changes the environment of the command it wraps.
     #[default]
     Acts,
-    /// It only runs what it wraps, in a way that changes nothing: what it wraps is judged in its
-    /// place.
+    /// The command only runs the wrapped command, without changing anything; the wrapped command is
+    /// decided in its place.
     Transparent,
 }
 
-/// A file of a redirect.
+/// The file of a redirect.
 #[derive(Clone, Debug)]
 pub(crate) struct RedirectFile {
     pub(crate) word: ShellWord,
     pub(crate) folders: WorkingFolders,
 }
 
-/// A command an effect is part of.
+/// A command that contains an effect.
 #[derive(Clone, Debug)]
 pub(crate) struct EnclosingCommand {
     pub(crate) assignments: Rc<[ShellWord]>,
@@ -95,16 +94,16 @@ pub(crate) struct EnclosingCommand {
     pub(crate) position: EffectPosition,
 }
 
-/// Which words of a command a rule must name to speak of an effect in it.
+/// The words of a command that a rule must name to cover an effect in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EffectPosition {
-    /// The word at this place, with which the effect begins; its risks lie behind.
+    /// The word at this index, with which the effect begins; its risks are in later words.
     From(usize),
-    /// The word at this place, which holds the effect whole.
+    /// The word at this index, which contains the whole effect.
     Holds(usize),
 }
 
-/// Everything a script does.
+/// Returns all effects of a script.
 pub(crate) fn of_script(
     script: &ShellScript,
     workspace: &Workspace,

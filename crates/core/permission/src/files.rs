@@ -1,4 +1,4 @@
-//! Whether the files a call is about may be read or written.
+//! Decides calls that read or write files.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,7 +15,6 @@ use super::rule::{PermissionRule, READ_TOOLS, WRITE_TOOLS};
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
 
-/// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileAccess {
     Read,
@@ -23,7 +22,7 @@ pub(super) enum FileAccess {
 }
 
 impl FileAccess {
-    /// The tools that use files so.
+    /// Returns the tools with this kind of access.
     pub(super) fn tools(self) -> &'static [&'static str] {
         match self {
             Self::Read => &READ_TOOLS,
@@ -39,26 +38,25 @@ impl FileAccess {
     }
 }
 
-/// More entries below a folder are not looked at.
+/// Maximum entries below a folder that are examined.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Whether what is below an entry is looked at.
+/// The continuation of a walk after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descent {
     Yes,
     No,
-    /// Nothing more is.
+    /// Ends the walk.
     Enough,
 }
 
-/// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     Whole,
     TooMuch,
 }
 
-/// Looks at what lies below a folder, the upper entries first; links are not followed.
+/// Calls `visit` for the entries below a folder, upper entries first. Links are not followed.
 pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> WalkEnd {
     let mut open = VecDeque::from([folder.to_owned()]);
     let mut left = MAX_ENTRIES;
@@ -81,7 +79,7 @@ pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> Wal
 }
 
 impl Permissions {
-    /// A call that reads or writes the files it names.
+    /// Decides a call that reads or writes the files it names.
     pub(super) fn decide_files(
         &self,
         tool: &str,
@@ -153,7 +151,7 @@ impl Permissions {
             rule.path_of(&[tool])
                 .is_some_and(|path| path.names(workspace, resolved))
         });
-        // What lies outside must be named: a rule for every call of a tool means the project.
+        // Files outside must be named by a path: a rule for every call of a tool means the project.
         if !workspace.contains(resolved) && by_path.is_none() {
             let root = workspace.root.display();
             return self.unless_yolo(format!(
@@ -192,8 +190,9 @@ impl Permissions {
         }
     }
 
-    /// What may be read below a folder that is walked through; none where rules keep nothing from
-    /// being read. Nobody is asked on the way, so what would be asked is left out as well.
+    /// Returns a filter for files below a folder that a tool searches, or `None` if no rule
+    /// restricts reading. The user cannot be asked during a search, so files that need an approval
+    /// are left out too.
     pub fn readable(&self, workspace: &Workspace) -> Option<ReadFilter> {
         let speaks = |rule: &PermissionRule| rule.path_of(FileAccess::Read.tools()).is_some();
         let asks =
@@ -210,9 +209,9 @@ impl Permissions {
         }))
     }
 
-    /// What rules keep from being read below the folders of a workspace, as far as it is there and
-    /// can be looked at: for a sandbox to hide. Outside of them, what a rule names without a
-    /// pattern.
+    /// Returns the paths that a sandbox must hide because rules deny reading them: existing entries
+    /// in the folders of the workspace, as far as they are examined, and paths outside that a rule
+    /// names without a pattern.
     pub fn unreadable(&self, workspace: &Workspace) -> Vec<PathBuf> {
         let paths = self
             .rules
@@ -237,7 +236,8 @@ impl Permissions {
         found
     }
 
-    /// The rule that denies or asks to use one of these files, which are forms of the same.
+    /// Returns the ruling of a rule that denies or asks for the use of a file, given by several
+    /// forms of its path.
     pub(super) fn forbidden_file(
         &self,
         usage: FileAccess,

@@ -1,4 +1,4 @@
-//! Whether a call may reach the hosts it is about.
+//! Decides calls that reach hosts.
 
 use haft_types::{Decision, PermissionMode};
 
@@ -7,8 +7,8 @@ use super::rule::PermissionRule;
 use super::verdict::{Ruling, Verdict};
 
 impl Permissions {
-    /// A call that reaches hosts and changes nothing there. What is asked of a host tells it
-    /// something, so it is asked first.
+    /// Decides a call that reaches hosts without changing anything there. A request discloses
+    /// information to the host, so it needs an approval unless a rule allows it.
     pub(super) fn decide_hosts(&self, tool: &str, hosts: &[String]) -> Verdict {
         Verdict::of_parts(
             hosts

@@ -1,14 +1,16 @@
-//! Whether a call may run: allowed, asked, or denied.
+//! Decides whether a tool call is allowed, needs an approval, or is denied.
 //!
-//! A decision is made from the mode, the rules, the call and the workspace. Nothing is run to make
-//! it, and nothing but links is looked up on disk; this crate asks nobody and remembers nothing,
-//! that is the engine's work.
+//! A decision follows from the permission mode, the rules, the call, and the workspace. This crate
+//! must not run programs, ask the user, or store anything; the engine does that. It reads the disk
+//! only to resolve links, to expand file name patterns, and to find files that rules name.
 //!
-//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does
-//! ([`effects`]), and every part must be covered by a rule; what is not understood is asked.
+//! A command line is parsed as bash parses it ([`shell`]) and split into all of its effects
+//! ([`effects`]). Every effect must be covered by a rule; a line that cannot be parsed needs an
+//! approval.
 //!
-//! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows
-//! anything, and a project's rules only tighten ([`PermissionRules::tightened_by`]).
+//! Deny rules are checked first, then ask rules, then allow rules, then the mode. Adding a rule
+//! that denies or asks never allows anything, and a project's rules only tighten
+//! ([`PermissionRules::tightened_by`]).
 //!
 //! Read first: [`Permissions::decide`], [`PermissionRule`], [`Verdict`].
 

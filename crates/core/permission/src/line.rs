@@ -1,6 +1,6 @@
-//! Whether everything a command line does may be done.
+//! Decides command lines.
 //!
-//! Invariant: a line is allowed only if it was understood whole and every effect in it is covered
+//! Invariant: a line is allowed only if it was parsed completely and every effect of it is covered
 //! by a rule, or by a mode that asks nothing.
 
 mod names;
@@ -23,7 +23,7 @@ use super::shell;
 use super::verdict::{self, Ruling, Verdict};
 use haft_tool::follow_links;
 
-/// A line of more parts is asked: nobody reads so far.
+/// A line with more parts needs an approval, because a reader would not check all of them.
 const MAX_PARTS: usize = 50;
 
 impl Permissions {
@@ -88,7 +88,7 @@ impl Permissions {
         verdict
     }
 
-    /// Whether commands run without asking where no rule speaks.
+    /// True if commands that no rule covers run without asking.
     fn asks_nothing(&self) -> bool {
         match self.mode {
             PermissionMode::Yolo => true,
@@ -97,8 +97,8 @@ impl Permissions {
         }
     }
 
-    /// Whether commands that only read run without asking: a sandbox holds them in that is not
-    /// enough for those that write.
+    /// True if commands that only read run without asking because the sandbox is too weak for
+    /// commands that write.
     fn may_read(&self) -> bool {
         self.mode == PermissionMode::Auto && self.confinement == Confinement::Folders
     }
@@ -108,7 +108,7 @@ struct LineJudge<'a> {
     permissions: &'a Permissions,
     tool: &'a str,
     workspace: &'a Workspace,
-    /// Whether the names that match a pattern are looked up: denied files are hidden, and no other
+    /// True if names that match a pattern are looked up: denied files are hidden, and no other
     /// process changes files.
     looks_up_names: bool,
 }
@@ -118,7 +118,7 @@ impl LineJudge<'_> {
         self.permissions.rules.of(decision)
     }
 
-    /// What no rule speaks of.
+    /// Decides an effect that no rule covers: allows it if the mode asks nothing, else asks.
     fn unruled(&self, reason: String) -> Ruling {
         if self.permissions.asks_nothing() {
             let mode = self.permissions.mode;
@@ -130,8 +130,8 @@ impl LineJudge<'_> {
         Ruling::new(Decision::Ask, reason)
     }
 
-    /// What could not be understood. Where nothing is asked, rules that deny or ask are looked for
-    /// by the letters alone.
+    /// Decides text that could not be parsed. Deny rules are matched as substrings. If any deny or
+    /// ask rule for commands exists, the text needs an approval, except in mode `yolo`.
     fn unread(&self, text: &str, why: &str) -> Ruling {
         let stands = |rule: &&PermissionRule| {
             rule.command()
@@ -216,7 +216,7 @@ impl LineJudge<'_> {
         self.unruled(reason)
     }
 
-    /// A rule that denies or asks.
+    /// Returns the ruling of a rule that denies the command or asks for it.
     fn forbidden(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let strict = self.permissions.mode != PermissionMode::Yolo;
         let hidden = !run.risks.is_empty()
@@ -232,8 +232,8 @@ impl LineJudge<'_> {
                     let command = rule.command()?;
                     let hit = match command.hits(&run.words) {
                         PatternMatch::Yes => PatternMatch::Yes,
-                        // What a program is made to run, and what the shell makes of a word, is
-                        // looked for by its letters.
+                        // The text after a word that makes a program run something, and words known
+                        // only to the shell, are matched as substrings.
                         other if hidden && command.stands_in(&effect.shown) => {
                             other.max(PatternMatch::Yes)
                         }
@@ -263,7 +263,7 @@ impl LineJudge<'_> {
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
-    /// Allowed by a rule that haft brings along, which holds only where a sandbox does.
+    /// Returns the ruling of a built-in rule, which applies only inside a sandbox.
     fn built_in(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         if !self.is_plain(effect) {
             return None;
@@ -277,7 +277,8 @@ impl LineJudge<'_> {
         Some(Ruling::new(Decision::Allow, reason).with_rule(&reading.rule))
     }
 
-    /// Whether rules of haft's own may speak of an effect: without assignments, inside a sandbox.
+    /// True if built-in rules may cover an effect: it has no assignments and runs inside the
+    /// sandbox.
     fn is_plain(&self, effect: &CommandEffect) -> bool {
         let assigns = effect
             .enclosing
@@ -286,7 +287,7 @@ impl LineJudge<'_> {
         !assigns && self.tool == EXECUTE && self.permissions.confinement == Confinement::Sandbox
     }
 
-    /// Whether a command adds to a commit, or makes one, and does nothing else.
+    /// True if a command adds to a commit or makes one, and does nothing else.
     fn is_commit(&self, effect: &CommandEffect, run: &ProgramRun) -> bool {
         let commits = self.permissions.rules.commits();
         self.is_plain(effect)
@@ -295,7 +296,7 @@ impl LineJudge<'_> {
                 .any(|commit| commit.covers(run, self.workspace))
     }
 
-    /// The rule that allows commits with any further words.
+    /// Returns the rule that allows `git commit` with any further words.
     fn commit_rule(&self) -> Option<&PermissionRule> {
         let named = shell::parse_simple("git commit").ok()?;
         let names =
@@ -307,15 +308,15 @@ impl LineJudge<'_> {
         allow.find(|rule| rule.is_all_of(self.tool) || rule.command().is_some_and(names))
     }
 
-    /// What a rule on commits covers beside its own words: adding to one, and a message that only
-    /// the shell knows.
+    /// Returns the ruling of a rule for `git commit` on effects beyond its own words: adding to a
+    /// commit, and a message known only to the shell.
     fn commit_by_rule(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let rule = self.commit_rule().filter(|_| self.is_commit(effect, run))?;
         Some(Ruling::by(rule, Decision::Allow, "it"))
     }
 
-    /// Whether a line only reads and commits. What a mode allows is not enough: a rule or a person
-    /// does.
+    /// True if a line only reads and commits. Permission by the mode is not enough: a rule or an
+    /// approval is required.
     fn commits(&self, effects: &[CommandEffect], decision: Decision) -> bool {
         let mut commits = false;
         let harmless = effects.iter().all(|effect| match &effect.kind {
@@ -336,14 +337,14 @@ impl LineJudge<'_> {
         commits && harmless && decision != Decision::Deny
     }
 
-    /// The rule that covers an effect with its risks.
+    /// Returns the allow rule that covers an effect and all of its risks.
     fn covering(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<&PermissionRule> {
         self.rules(Decision::Allow).iter().find(|rule| {
             rule.is_all_of(self.tool) || (rule.tool() == self.tool && covers(rule, effect, risks))
         })
     }
 
-    /// The rule that covers an effect that has no risks.
+    /// Returns the ruling of the allow rule that covers an effect without risks.
     fn covered(&self, effect: &CommandEffect) -> Option<Ruling> {
         Some(Ruling::by(
             self.covering(effect, &[])?,
@@ -352,19 +353,20 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// The rule that allows the command, whatever risks it has.
+    /// Returns the allow rule that names the command, whatever its risks.
     fn naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
         self.rules(Decision::Allow)
             .iter()
             .find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))
     }
 
-    /// Allowed by a rule that names the whole text in which something stands that cannot be read.
+    /// Returns the ruling of an allow rule that names the whole text around a part that cannot be
+    /// parsed.
     fn named_whole(&self, effect: &CommandEffect) -> Option<Ruling> {
         Some(Ruling::by(self.naming_rule(effect)?, Decision::Allow, "it"))
     }
 
-    /// Why a rule that names the command is not enough.
+    /// Explains why a rule that names the command is not enough.
     fn uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
         let rule = self.naming_rule(effect)?;
         let risk = run.risks.first()?;
@@ -463,7 +465,8 @@ impl LineJudge<'_> {
     }
 }
 
-/// Whether a rule names an effect and all its risks, in itself or as part of a command around it.
+/// True if a rule names an effect and all of its risks, by itself or as part of an enclosing
+/// command.
 fn covers(rule: &PermissionRule, effect: &CommandEffect, risks: &[Risk]) -> bool {
     let Some(command) = rule.command() else {
         return false;

@@ -1,7 +1,7 @@
-//! What rules name: the words of a command, or files.
+//! Patterns of rules: the words of a command, or files.
 //!
-//! A rule that allows is read narrowly: every word it names must stand there, literally and in its
-//! place. A rule that asks or denies is read widely: any path to the program, any spelling of a
+//! An allow rule is applied narrowly: each of its words must be present, literally and in its
+//! position. An ask or deny rule is applied widely: any path to the program, any spelling of a
 //! file, options before a subcommand.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::protected;
 use super::shape::{self, ANY, HOME, overlap};
 use super::shell::{self, ShellWord, WordSplitting, WordValue};
 
-/// The words of a command.
+/// A pattern for the words of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandPattern {
     assignments: Vec<WordValue>,
@@ -22,18 +22,18 @@ pub(super) struct CommandPattern {
     more: FurtherWords,
 }
 
-/// Whether further words may follow.
+/// Controls whether further words may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FurtherWords {
     Any,
     None,
 }
 
-/// Whether a rule that asks or denies speaks of a command.
+/// The result of applying an ask or deny rule to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternMatch {
     No,
-    /// It could: the word that would tell is only known to the shell.
+    /// Possibly: the deciding word is known only to the shell.
     Maybe,
     Yes,
 }
@@ -67,7 +67,7 @@ impl CommandPattern {
         })
     }
 
-    /// Whether it names this command, word by word.
+    /// Returns true if an allow rule with this pattern covers the command, word by word.
     pub(super) fn names(&self, assignments: &[ShellWord], words: &[ShellWord]) -> bool {
         let same = |named: &[WordValue], found: &[ShellWord]| {
             named
@@ -84,17 +84,17 @@ impl CommandPattern {
             && same(&self.words, words)
     }
 
-    /// Whether it names the word at this place itself.
+    /// Returns true if the pattern itself names the word at index `place`.
     pub(super) fn reaches(&self, place: usize) -> bool {
         place < self.words.len()
     }
 
-    /// Whether it names every word a command has.
+    /// Returns true if the pattern names every word of a matching command.
     pub(super) fn is_whole(&self) -> bool {
         self.more == FurtherWords::None
     }
 
-    /// Whether it speaks of this command in any of the forms it could take.
+    /// Applies the pattern as an ask or deny rule, to all forms that the command could take.
     pub(super) fn hits(&self, words: &[ShellWord]) -> PatternMatch {
         let Some((program, arguments)) = words.split_first() else {
             return PatternMatch::No;
@@ -114,7 +114,7 @@ impl CommandPattern {
         )))
     }
 
-    /// The words named with their options anywhere, in any cluster and spelling.
+    /// Matches options in any position, cluster, and spelling, and the other words in order.
     fn in_any_order(
         &self,
         program: &str,
@@ -154,8 +154,7 @@ impl CommandPattern {
         })
     }
 
-    /// The words named in their order. Options may stand before a subcommand, each with a value or
-    /// without.
+    /// Matches the words in order. Options may precede a subcommand, each with or without a value.
     fn in_order(&self, rest: &[WordValue], arguments: &[ShellWord]) -> PatternMatch {
         let mut reached = vec![false; arguments.len() + 3];
         reached[0] = true;
@@ -173,7 +172,7 @@ impl CommandPattern {
         best
     }
 
-    /// Whether the words named are the next ones.
+    /// Matches the words at the beginning of `found`.
     fn follow(&self, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
         for (place, wanted) in named.iter().enumerate() {
             let Some(word) = found.get(place) else {
@@ -183,7 +182,7 @@ impl CommandPattern {
                 continue;
             }
             match &word.text {
-                // It could be this word and all that follow.
+                // The word could expand to this word and all that follow.
                 WordValue::Dynamic {
                     splits: WordSplitting::Yes,
                     ..
@@ -208,7 +207,7 @@ impl CommandPattern {
         match self.more {
             FurtherWords::Any => PatternMatch::Yes,
             FurtherWords::None if rest.is_empty() => PatternMatch::Yes,
-            // A word that only the shell knows may turn out to be none.
+            // A word known only to the shell may expand to nothing.
             FurtherWords::None if rest.iter().all(|word| word.literal().is_none()) => {
                 PatternMatch::Maybe
             }
@@ -216,8 +215,8 @@ impl CommandPattern {
         }
     }
 
-    /// Whether its words stand one after another anywhere in a text that cannot be read as a
-    /// command line.
+    /// Returns true if the pattern's words occur in sequence anywhere in a text that is not parsed
+    /// as a command line.
     pub(super) fn stands_in(&self, text: &str) -> bool {
         let between = |c: char| c.is_whitespace() || ";&|()<>{}'\"`\\$=,".contains(c);
         // Quotes and escapes inside a word do not hide it.
@@ -254,7 +253,7 @@ fn base_name(text: &WordValue) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Files by a glob: below the project where it is relative, anywhere where it is absolute.
+/// A pattern for files: a glob, relative to the project or absolute.
 #[derive(Clone, Debug)]
 pub(super) struct PathPattern {
     absolute: bool,
@@ -305,7 +304,7 @@ impl PathPattern {
         })
     }
 
-    /// Everything it names, as absolute shapes.
+    /// Returns the absolute shapes of all matching paths.
     fn shapes(&self, workspace: &Workspace) -> impl Iterator<Item = String> {
         let bases: Vec<String> = if self.absolute {
             vec![String::new()]
@@ -322,7 +321,7 @@ impl PathPattern {
         })
     }
 
-    /// The file or folder it names whole, where it is absolute.
+    /// Returns the file or folder that an absolute pattern without wildcards names.
     pub(super) fn whole_folder(&self) -> Option<PathBuf> {
         let [shape] = self.shapes.as_slice() else {
             return None;
@@ -332,11 +331,11 @@ impl PathPattern {
         (self.absolute && shape::is_known(path)).then(|| PathBuf::from(path))
     }
 
-    /// Whether it may speak of a file of this shape.
+    /// Returns true if an ask or deny rule with this pattern may cover a file of this shape.
     pub(super) fn may_hit(&self, workspace: &Workspace, shape: &str) -> bool {
         let shape = protected::folded(shape);
         let home = HOME.to_string();
-        // Itself, or a folder it lies in; the home folder as a whole is nobody's to deny.
+        // The file itself, or a folder above it. Denying the whole home folder is not possible.
         let slashes = shape
             .match_indices('/')
             .filter_map(|(at, _)| shape.get(..at));
@@ -350,8 +349,8 @@ impl PathPattern {
         named.any(|named| forms.iter().any(|form| overlap(form, &named)))
     }
 
-    /// Whether something that it speaks of may lie below a folder of this shape, where a command
-    /// would read it.
+    /// Returns true if an ask or deny rule may cover something below a folder of this shape that a
+    /// command would read.
     pub(super) fn may_lie_below(
         &self,
         workspace: &Workspace,
@@ -376,7 +375,7 @@ impl PathPattern {
         })
     }
 
-    /// Whether it names this file, which has no links in it.
+    /// Returns true if an allow rule with this pattern covers `path`, which has no links.
     pub(super) fn names(&self, workspace: &Workspace, path: &Path) -> bool {
         if self.absolute {
             return self.exact.is_match(path);
@@ -385,7 +384,8 @@ impl PathPattern {
             .is_ok_and(|inside| self.exact.is_match(inside))
     }
 
-    /// Whether it speaks of this file or a folder it lies in, in any spelling.
+    /// Returns true if an ask or deny rule with this pattern covers `path` or a folder above it, in
+    /// any spelling.
     pub(super) fn hits(&self, workspace: &Workspace, path: &Path) -> bool {
         let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
         let forms: Vec<PathBuf> = if self.absolute {

@@ -1,16 +1,16 @@
-//! The names of the programs a command line starts, for the log: never an argument, an assignment,
-//! or a redirect.
+//! Names the programs that a command line starts, for the log. Arguments, assignments, and
+//! redirects are never included.
 
 use crate::shell::{CompoundCommand, ShellCommand, ShellScript, ShellWord, parse};
 
 /// Maximum names per line.
 const MAX_NAMES: usize = 8;
 
-/// Maximum characters of a name; a longer word is hardly one.
+/// Maximum characters of a name; a longer word is unlikely to be one.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the programs that `line` names, each once, in the order in which they are written. A
-/// program whose name is computed, and a line that cannot be parsed, have none.
+/// Returns the programs that `line` names, without duplicates, in the order of writing. A program
+/// with a computed name is left out, and a line that cannot be parsed has no names.
 pub fn program_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(script) = parse(line) {

@@ -1,4 +1,4 @@
-//! Files that decide what other programs run: no rule that allows covers writing them.
+//! Files that decide which programs other programs run: no allow rule covers writing to them.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use haft_tool::Workspace;
 use haft_types::{PROTECTED, STEERING};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// The protected name in a path, links followed; what lies above the workspace does not count.
+/// Returns the protected name in a path with links resolved; parts above the workspace are ignored.
 pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static str> {
     let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
     let inside = bases
@@ -15,7 +15,7 @@ pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static s
     named(inside.unwrap_or(path))
 }
 
-/// The protected name among the parts of a path.
+/// Returns the protected name among the parts of a path.
 pub(super) fn named(path: &Path) -> Option<&'static str> {
     let parts: Vec<String> = path
         .components()
@@ -39,22 +39,22 @@ pub(super) fn named(path: &Path) -> Option<&'static str> {
     })
 }
 
-/// The text as the most forgiving file system would compare it: no case, one spelling of each
-/// letter, nothing invisible.
+/// Folds a text as the most lenient file system compares names: without case, in one normalization
+/// form, and without invisible characters.
 pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
     let normalised = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
     let visible = normalised.chars().filter(|c| !is_ignored(*c));
-    // Upper case first: some letters share it without sharing the lower one.
+    // Upper case first: some letters share an upper-case form but not a lower-case form.
     visible
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
         .collect()
 }
 
-/// Characters that some file systems leave out of a comparison.
+/// True for characters that some file systems ignore in comparisons.
 fn is_ignored(c: char) -> bool {
     matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
 }

@@ -1,4 +1,4 @@
-//! The rules that would allow exactly what is asked, from now on.
+//! Finds the rules that would allow exactly the requested call from now on.
 
 use haft_tool::{Intent, Workspace};
 use haft_types::Decision;
@@ -6,10 +6,11 @@ use haft_types::Decision;
 use super::decide::Permissions;
 use super::{PermissionRequest, PermissionRule, Verdict, effects, shell};
 
-/// For a longer line no rule is made: nobody would read it.
+/// No rule is made for a longer line, because no user would read it.
 const LONGEST: usize = 2_000;
 
-/// Rules that allow this call and nothing else; none if there are no such rules.
+/// Returns rules that allow this call and nothing else, or an empty list if there are no such
+/// rules.
 pub(super) fn rules_for(
     permissions: &Permissions,
     call: &PermissionRequest<'_>,
@@ -41,7 +42,7 @@ pub(super) fn rules_for(
     };
     let mut texts = texts.unwrap_or_default();
     texts.dedup();
-    // Proved, not hoped: with the rules the call must be allowed.
+    // The result is verified: with these rules the call must be allowed.
     let allow = |texts: &[String]| {
         let parsed: Option<Vec<_>> = texts
             .iter()
@@ -61,7 +62,7 @@ pub(super) fn rules_for(
         };
         with_rules.decide_by_rules(call, workspace).decision == Decision::Allow
     };
-    // The first may wrap the others, and cover them.
+    // The first rule may be for a wrapper of the other commands, and cover them.
     let few = [1, texts.len()]
         .into_iter()
         .filter_map(|count| texts.get(..count))
@@ -69,7 +70,7 @@ pub(super) fn rules_for(
     few.map(<[String]>::to_vec).unwrap_or_default()
 }
 
-/// The rule for one command, word by word.
+/// Returns the rule for one command, word by word.
 fn of_command(tool: &str, part: &str) -> Option<String> {
     let simple = shell::parse_simple(part).ok()?;
     let words: Option<Vec<String>> = simple
@@ -77,13 +78,13 @@ fn of_command(tool: &str, part: &str) -> Option<String> {
         .iter()
         .map(|word| word.literal().map(quoted))
         .collect();
-    // What makes a program run or write something is named by a person who means it.
+    // Words that make a program run or write something are left for the user to allow explicitly.
     let is_plain = simple.assignments.is_empty() && effects::risks(&simple.words).is_empty();
     let words = words.filter(|words| !words.is_empty() && is_plain)?;
     Some(format!("{tool}({})", words.join(" ")))
 }
 
-/// A word as the shell would read it back. One that ends like a rule's `:*` is quoted too.
+/// Quotes a word for the shell, if necessary. A word that ends like a rule's `:*` is quoted too.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -1,39 +1,38 @@
-//! A call as far as permission looks at it.
+//! Tool calls as the permission decision sees them.
 
 use haft_tool::{Access, Intent, Tool};
 use serde_json::Value;
 
-/// A call that is to be decided.
+/// A call to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionRequest<'a> {
     /// The tool's own name.
     pub tool: &'a str,
-    /// What it may do.
+    /// The kind of access that the tool needs.
     pub access: Access,
-    /// What it would do with these arguments.
+    /// The effect of the call with its arguments.
     pub intent: Intent,
-    /// Whether the model itself says that the user must agree.
+    /// True if the model itself requests the user's approval.
     pub requires_approval: bool,
-    /// Whether it would run outside the sandbox.
+    /// True if the call requests to run outside the sandbox.
     pub leaves_sandbox: bool,
-    /// Whether the files of the project can change until the call runs.
     pub project_files: ProjectFiles,
 }
 
-/// Whether something besides the call can change the files of the project.
+/// Reports whether other processes can change the project's files before the call runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectFiles {
-    /// Nothing does: names that match a pattern can be looked up.
+    /// No other process changes files, so names that match a pattern can be looked up.
     #[default]
     Still,
-    /// A background task or a session runs.
+    /// A background task or a terminal session is running.
     Changing,
 }
 
 impl<'a> PermissionRequest<'a> {
-    /// A call of this tool with these arguments.
+    /// Creates the request for a call of `tool` with these arguments.
     pub fn of(tool: &'a dyn Tool, arguments: &Value) -> Self {
-        // Whatever is not a plain false is a reason to ask.
+        // Any value except a plain `false` requires an approval.
         let requires_approval = arguments
             .get("requires_approval")
             .is_some_and(|value| *value != Value::Bool(false));
@@ -54,7 +53,7 @@ impl<'a> PermissionRequest<'a> {
         }
     }
 
-    /// A call of this tool of this MCP server.
+    /// Creates the request for a call of a tool of an MCP server.
     pub fn of_server(server: &str, tool: &str) -> Self {
         Self {
             tool: "use_mcp_tool",
@@ -69,7 +68,7 @@ impl<'a> PermissionRequest<'a> {
         }
     }
 
-    /// A command line for `execute_command`.
+    /// Creates the request for a command line of `execute_command`.
     pub fn command(line: &str) -> Self {
         let intent = Intent::Command {
             line: line.to_owned(),

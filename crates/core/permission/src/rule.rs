@@ -1,4 +1,4 @@
-//! A rule: a tool, and which of its calls.
+//! Permission rules: a tool and a pattern for its calls.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub(super) const EXECUTE: &str = "execute_command";
 
 /// Tools whose pattern is a command line.
 const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
-/// Tools that read what their path names.
+/// Tools that read the files of their path argument.
 pub(super) const READ_TOOLS: [&str; 10] = [
     "ac_mod_list",
     "ac_mod_read",
@@ -24,7 +24,7 @@ pub(super) const READ_TOOLS: [&str; 10] = [
     "search_files",
     "useful_info_add",
 ];
-/// Tools that write what their path names.
+/// Tools that write the files of their path argument.
 pub(super) const WRITE_TOOLS: [&str; 8] = [
     "ac_mod_write",
     "apply_patch",
@@ -37,9 +37,9 @@ pub(super) const WRITE_TOOLS: [&str; 8] = [
 ];
 /// Tools that reach hosts; their pattern is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
-/// How the names begin that rules know tools of MCP servers by: `mcp__server__tool`.
+/// The prefix of names by which rules mean tools of MCP servers: `mcp__server__tool`.
 const OF_SERVERS: &str = "mcp__";
-/// The names other agents use.
+/// Tool names of other agents with haft's names for them.
 const CLASSIC: [(&str, &str); 11] = [
     ("Bash", EXECUTE),
     ("Edit", "edit_file"),
@@ -54,10 +54,10 @@ const CLASSIC: [(&str, &str); 11] = [
     ("str_replace", "edit_file"),
 ];
 
-/// A rule that cannot be read.
+/// A rule that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// It is not `tool` or `tool(pattern)`.
+    /// The text is not `tool` or `tool(pattern)`.
     #[error(
         "`{0}` is not a rule; write `tool` or `tool(pattern)`, such as `execute_command(git status:*)`"
     )]
@@ -67,37 +67,33 @@ pub enum RuleError {
         "`{rule}`: `{tool}` takes no pattern; write `{tool}` alone, or the name of a tool that runs commands or is about files"
     )]
     NoPattern {
-        /// The rule.
         rule: String,
-        /// The tool.
         tool: String,
     },
-    /// The words of a command cannot be read.
+    /// The pattern is not the words of one command.
     #[error(
         "`{rule}` does not name the words of one command ({why}); quote what is special to the shell, and write `:*` at the end for any further words"
     )]
     Words {
-        /// The rule.
         rule: String,
-        /// What is wrong with it.
+        /// The reason, as a phrase for the error message.
         why: String,
     },
-    /// A pattern of hosts cannot be read.
+    /// The pattern does not name a host.
     #[error(
         "`{0}` names no host; write `domain:example.com`, or `domain:*.example.com` for every host below it, and names of other scripts as they are sent (`xn--…`)"
     )]
     Domain(String),
-    /// A path pattern cannot be read.
+    /// The path pattern is invalid.
     #[error("`{rule}` has a pattern that cannot be read: {why}")]
     Glob {
-        /// The rule.
         rule: String,
-        /// What is wrong with it.
+        /// The reason, as a phrase for the error message.
         why: String,
     },
 }
 
-/// A rule: a tool, and which of its calls.
+/// A rule: a tool and a pattern for its calls.
 #[derive(Clone, Debug)]
 pub struct PermissionRule {
     text: String,
@@ -105,22 +101,22 @@ pub struct PermissionRule {
     pattern: CallPattern,
 }
 
-/// Which calls of a tool.
+/// A pattern for the calls of a tool.
 #[derive(Clone, Debug)]
 pub(super) enum CallPattern {
-    /// All.
+    /// All calls.
     Any,
-    /// Those that run such a command.
+    /// Calls that run a matching command.
     Command(CommandPattern),
-    /// Those about such a file.
+    /// Calls that use a matching file.
     Path(Box<PathPattern>),
-    /// Those that reach such a host.
+    /// Calls that reach a matching host.
     Domain(DomainPattern),
 }
 
 impl PermissionRule {
     /// Returns a rule that covers at least as much as `rule`, a rule of another agent that haft
-    /// can't express: the words of the command before the first that is not literal, or the whole
+    /// cannot express: the words of the command before the first that is not literal, or the whole
     /// tool. Only rules that ask or deny may be widened.
     pub fn wider(rule: &str) -> Option<String> {
         let (tool, inside) = rule.split_once('(')?;
@@ -133,7 +129,7 @@ impl PermissionRule {
             .find(|wider| Self::parse(wider, None).is_ok())
     }
 
-    /// Reads a rule. `home` is what `~` stands for in patterns.
+    /// Parses a rule. `home` replaces `~` in patterns.
     pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, RuleError> {
         let shape = || RuleError::Shape(text.to_owned());
         let trimmed = text.trim();
@@ -143,7 +139,7 @@ impl PermissionRule {
         };
         let of_server = name.starts_with(OF_SERVERS);
         let named = |c: char| {
-            // Servers name their tools as they like.
+            // Servers may use any characters in tool names.
             c.is_ascii_alphanumeric()
                 || "_-.".contains(c)
                 || of_server && !c.is_whitespace() && c != ')'
@@ -190,12 +186,12 @@ impl PermissionRule {
         })
     }
 
-    /// The tool's own name.
+    /// Returns the tool's own name.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The rule as it was written.
+    /// Returns the rule as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -204,7 +200,7 @@ impl PermissionRule {
         &self.pattern
     }
 
-    /// The command it names, if it names one.
+    /// Returns the command pattern, if the rule has one.
     pub(super) fn command(&self) -> Option<&CommandPattern> {
         match &self.pattern {
             CallPattern::Command(command) => Some(command),
@@ -212,7 +208,7 @@ impl PermissionRule {
         }
     }
 
-    /// Whether it speaks of every call of this tool.
+    /// Returns true if the rule covers every call of `tool`.
     pub(super) fn is_all_of(&self, tool: &str) -> bool {
         match &self.pattern {
             CallPattern::Any => self.tool == tool,
@@ -220,15 +216,15 @@ impl PermissionRule {
         }
     }
 
-    /// Whether it speaks of this tool of an MCP server: by its whole name, by a beginning that ends
-    /// in `*`, or by the server's.
+    /// Returns true if the rule covers this tool of an MCP server: by the full name, by a prefix
+    /// that ends in `*`, or by the server's name.
     pub(super) fn is_of_server(&self, server: &str, tool: &str) -> bool {
         let Some(named) = self.tool.strip_prefix(OF_SERVERS) else {
             return false;
         };
         let whole = format!("{server}__{tool}");
         match named.strip_suffix('*') {
-            // A beginning must name the server itself: `mcp__a*` is not meant to be a rule for
+            // A prefix must contain the whole server name: `mcp__a*` is not a rule for the server
             // `ab`.
             Some(beginning) => {
                 beginning.starts_with(&format!("{server}__")) && whole.starts_with(beginning)
@@ -237,7 +233,7 @@ impl PermissionRule {
         }
     }
 
-    /// The hosts of this tool it names.
+    /// Returns the host pattern, if the rule has one for `tool`.
     pub(super) fn domain_of(&self, tool: &str) -> Option<&DomainPattern> {
         match &self.pattern {
             CallPattern::Domain(domain) if self.tool == tool => Some(domain),
@@ -248,7 +244,7 @@ impl PermissionRule {
         }
     }
 
-    /// The files it names, if its tool is one of these.
+    /// Returns the path pattern, if the rule has one for one of `tools`.
     pub(super) fn path_of(&self, tools: &[&str]) -> Option<&PathPattern> {
         match &self.pattern {
             CallPattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),

@@ -1,4 +1,4 @@
-//! The rules of the user and the project, together with the built-in ones.
+//! The rules of the user and the project, and the built-in rules.
 
 mod load;
 
@@ -10,7 +10,7 @@ pub use load::RulesError;
 use super::builtin::{ReadingRule, commit_rules, reading_rules};
 use super::rule::PermissionRule;
 
-/// The rules of the user, and those of the project where they are stricter.
+/// The rules of the user, and the rules of the project that are stricter.
 #[derive(Clone, Debug, Default)]
 pub struct PermissionRules {
     allow: Vec<PermissionRule>,
@@ -21,16 +21,16 @@ pub struct PermissionRules {
     git: GitUse,
 }
 
-/// Whether rules of haft's own let git run.
+/// Controls whether built-in rules may allow git.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum GitUse {
     #[default]
     Trusted,
-    /// It would do what the configuration of a folder says that nobody trusts.
+    /// Never: git would apply the configuration of an untrusted folder.
     Never,
 }
 
-/// Which of the built-in rules for commands that only read hold.
+/// Selects the built-in rules for commands that only read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ReadingCommands {
     #[default]
@@ -38,45 +38,43 @@ enum ReadingCommands {
     All,
 }
 
-/// Who made a rule.
+/// The origin of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleOrigin {
-    /// The user's configuration, or this run.
+    /// The user's configuration, or an option of this run.
     User,
     /// The project, which can only tighten.
     Project,
-    /// It comes with haft, and holds inside the namespace sandbox.
+    /// Built into haft; applies only inside the namespace sandbox.
     BuiltIn,
 }
 
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRule<'a> {
-    /// What it decides.
     pub decision: Decision,
-    /// The rule.
+    /// The rule's text.
     pub rule: &'a str,
-    /// Who made it.
     pub origin: RuleOrigin,
 }
 
 impl PermissionRules {
-    /// The same for a folder that is not trusted: git would do what its configuration says.
+    /// Disables the built-in rules for git, for use in an untrusted folder, whose configuration git
+    /// would apply.
     #[must_use]
     pub fn for_untrusted(mut self) -> Self {
         self.git = GitUse::Never;
         self
     }
 
-    /// The same with one more rule.
     #[must_use]
     pub fn with(mut self, decision: Decision, rule: PermissionRule) -> Self {
         self.add(decision, rule);
         self
     }
 
-    /// Every rule, the strictest first.
+    /// Returns every rule, the strictest first.
     pub fn iter(&self) -> impl Iterator<Item = ActiveRule<'_>> {
         let of = |decision: Decision| {
             self.of(decision).iter().map(move |rule| {
@@ -112,7 +110,7 @@ impl PermissionRules {
             .chain(built_in)
     }
 
-    /// The built-in rules that hold.
+    /// Returns the built-in rules for reading commands that are in force.
     pub(super) fn reading(&self) -> impl Iterator<Item = &'static ReadingRule> {
         let rules: &[ReadingRule] = match self.reading {
             ReadingCommands::None => &[],
@@ -124,7 +122,7 @@ impl PermissionRules {
             .filter(move |rule| git == GitUse::Trusted || !rule.runs_git())
     }
 
-    /// The commands that commit and do nothing else.
+    /// Returns the built-in rules for commands that commit and do nothing else.
     pub(super) fn commits(&self) -> &'static [ReadingRule] {
         match self.git {
             GitUse::Trusted => commit_rules(),

@@ -1,23 +1,23 @@
-//! Sets of texts: what a word may become once the shell has expanded it, what a rule on files
-//! names, and whether both can be the same.
+//! Shapes: sets of texts that a word may expand to or that a path rule covers, and a test whether
+//! two of them overlap.
 //!
-//! A shape is a text in which some characters of the private use area stand for what is not known.
-//! One of these in a command line can only make a shape wider.
+//! A shape is a text in which some characters of the private use area stand for unknown text. If
+//! such a character occurs in a command line, it can only make a shape wider.
 
 /// Any text.
 pub(crate) const ANY: char = '\u{E000}';
 /// Any text without a slash.
 pub(crate) const MANY: char = '\u{E001}';
-/// The same, where the shell puts in the names of files that are there.
+/// Any text without a slash, for patterns that the shell replaces by names of existing files.
 pub(crate) const STAR: char = '\u{E004}';
-/// One character that is no slash.
+/// One character other than a slash.
 pub(crate) const ONE: char = '\u{E002}';
 /// The user's home folder.
 pub(crate) const HOME: char = '\u{E005}';
-/// Nothing, where no dot follows: the shell's patterns leave out hidden files.
+/// The empty text, if no dot follows: the shell's patterns do not match hidden files.
 pub(crate) const UNDOTTED: char = '\u{E003}';
 
-/// Whether a text fits both shapes. Only the first may have [`UNDOTTED`] in it.
+/// Returns true if a text fits both shapes. Only the first may contain [`UNDOTTED`].
 pub(crate) fn overlap(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut seen = vec![false; (one.len() + 1) * (other.len() + 1)];
@@ -49,7 +49,7 @@ pub(crate) fn overlap(one: &str, other: &str) -> bool {
     false
 }
 
-/// Whether one character can be both.
+/// Returns true if one character can match both.
 fn meet(a: char, b: char) -> bool {
     match (a, b) {
         (ANY | HOME, _) | (_, ANY | HOME) => true,
@@ -58,12 +58,12 @@ fn meet(a: char, b: char) -> bool {
     }
 }
 
-/// Whether nothing in a shape is unknown.
+/// True if no part of a shape is unknown.
 pub(crate) fn is_known(shape: &str) -> bool {
     !shape.contains([ANY, HOME, MANY, STAR, ONE, UNDOTTED])
 }
 
-/// The shapes of a glob; several, as `**/` may be nothing.
+/// Returns the shapes of a glob. There are several if `**/` may be empty.
 pub(crate) fn of_glob(glob: &str) -> Vec<String> {
     let (front, rest) = match glob.split_once("**/") {
         Some((front, rest)) if front.is_empty() || front.ends_with('/') => (front, rest),
@@ -77,7 +77,7 @@ pub(crate) fn of_glob(glob: &str) -> Vec<String> {
         .collect()
 }
 
-/// The shape of a glob without `**/`, or a wider one.
+/// Returns the shape of a glob without `**/`, or a wider one.
 fn plain(glob: &str) -> String {
     let mut shape = String::new();
     let mut rest = glob.chars();
@@ -93,7 +93,7 @@ fn plain(glob: &str) -> String {
             '[' | '{' => {
                 let closer = if c == '[' { ']' } else { '}' };
                 shape.push(ANY);
-                // Nested lists end later than they seem to, which only makes the shape wider.
+                // Nested lists end later than assumed here, which only makes the shape wider.
                 let behind = rest
                     .as_str()
                     .rsplit_once(closer)
@@ -106,8 +106,8 @@ fn plain(glob: &str) -> String {
     shape
 }
 
-/// A path below a folder without links, with `.` left out; what comes before a part that may be
-/// `..` is anything.
+/// Returns the shape of `path` below `folder`, which has no links. Parts equal to `.` are dropped.
+/// Everything before a part that may be `..` becomes unknown.
 pub(crate) fn below(folder: &str, path: &str) -> String {
     let mut shape = folder.to_owned();
     let mut parts = path.split('/').peekable();

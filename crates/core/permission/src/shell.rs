@@ -1,11 +1,11 @@
-//! Reads a command line the way bash does, or says that it cannot.
+//! Parses a command line as bash does, or reports that it cannot.
 //!
-//! Responsible for one thing: that whatever bash would run, write or set is in the [`ShellScript`].
-//! What this grammar does not know is [`UnsupportedSyntax`], and the caller asks the user:
-//! arithmetic with names in it, arrays, `${x:=y}`, coprocesses, here-documents inside substitutions
-//! and every form whose meaning depends on the shell's options.
+//! Invariant: everything that bash would run, write, or set is in the [`ShellScript`]; a line is
+//! parsed completely or not at all, and nothing in it is skipped.
 //!
-//! Invariant: a line is either read whole or not at all; nothing in it is skipped.
+//! Any other syntax is reported as [`UnsupportedSyntax`], and the caller asks the user: arithmetic
+//! with names in it, arrays, `${x:=y}`, coprocesses, here-documents inside substitutions, and every
+//! form whose meaning depends on the shell's options.
 
 mod ast;
 mod cursor;
@@ -26,24 +26,24 @@ pub(crate) use grammar::is_assignment;
 use cursor::Cursor;
 use heredoc::{HereDocuments, PendingHereDocument};
 
-/// Longer lines are not read.
+/// Maximum bytes of a line; longer lines are rejected.
 const MAX_BYTES: usize = 64 * 1024;
-/// Deeper nesting is not read.
+/// Maximum nesting; deeper nesting is rejected.
 const MAX_DEPTH: usize = 16;
 
-/// Why a line could not be read: a phrase for "it has …".
+/// The reason why a line cannot be parsed: a phrase that follows "it has …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UnsupportedSyntax(pub(crate) &'static str);
 
 type Result<T> = std::result::Result<T, UnsupportedSyntax>;
 
-/// Reads a whole command line.
+/// Parses a whole command line.
 pub(crate) fn parse(line: &str) -> Result<ShellScript> {
     parse_at(line, 0)
 }
 
-/// Reads one simple command without redirects, as rules are written.
+/// Parses one simple command without redirects, which is the form of rules.
 pub(crate) fn parse_simple(line: &str) -> Result<SimpleCommand> {
     let mut script = parse(line)?;
     let not_one = UnsupportedSyntax("more or less than one plain command");
@@ -77,10 +77,10 @@ fn parse_at(line: &str, depth: usize) -> Result<ShellScript> {
     Ok(script)
 }
 
-/// Characters that shells, terminals and people see differently. Bash uses some control characters
-/// itself.
+/// True for characters that shells, terminals, and people interpret differently. Bash uses some
+/// control characters itself.
 fn is_odd(c: char) -> bool {
-    /// Letters and marks that are not shown.
+    /// Letters and marks that are not displayed.
     const INVISIBLE: [std::ops::RangeInclusive<char>; 15] = [
         '\u{AD}'..='\u{AD}',
         '\u{34F}'..='\u{34F}',
@@ -109,10 +109,10 @@ fn is_odd(c: char) -> bool {
 struct ShellParser<'a> {
     cursor: Cursor<'a>,
     depth: usize,
-    /// Here-documents whose body comes after the next line break.
+    /// Here-documents whose body follows the next line break.
     pending: Vec<PendingHereDocument>,
     here_documents: HereDocuments,
-    /// What the bodies of here-documents run.
+    /// The scripts that the bodies of here-documents run.
     strays: Vec<ShellScript>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// One level further down.
+    /// Calls `read` one nesting level deeper.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
             return Err(UnsupportedSyntax("too many levels of nesting"));

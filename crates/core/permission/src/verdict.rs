@@ -1,4 +1,4 @@
-//! What was decided, and why.
+//! Decisions and their reasons.
 
 use std::path::PathBuf;
 
@@ -7,48 +7,45 @@ use serde::Serialize;
 
 use super::PermissionRule;
 
-/// What is to happen with a call.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Whether it runs.
     pub decision: Decision,
-    /// Why; several reasons are separated by semicolons.
+    /// The reason of the decision; several reasons are separated by semicolons.
     pub reason: String,
-    /// The rule that decided, if one did.
+    /// The rule that decided, if any.
     pub rule: Option<String>,
-    /// What each part of it came to.
+    /// The verdict on each part of the call.
     pub parts: Vec<PartVerdict>,
-    /// The files outside the workspace it is about, links followed: reaching them is what is
-    /// asked.
+    /// The files outside the workspace that the call would use, with links resolved. The approval
+    /// is about access to them.
     #[serde(skip)]
     pub outside: Vec<PathBuf>,
-    /// Whether it is a command line that only reads and commits, and may write to the project's
-    /// repository once it is allowed.
+    /// True if the call is a command line that only reads and commits. Once allowed, it may write
+    /// to the project's repository.
     #[serde(skip)]
     pub commits: bool,
-    /// The rules that would allow exactly this from now on; none where no rule can.
+    /// Rules that would allow exactly this call from now on; empty if no rule can.
     #[serde(skip)]
     pub remember: Vec<String>,
-    /// Whether it would run outside the sandbox there is.
+    /// True if the call would run outside an existing sandbox.
     #[serde(skip)]
     pub leaves_sandbox: bool,
 }
 
-/// What one part of a call came to.
+/// The verdict on one part of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartVerdict {
-    /// The command, redirect or path.
+    /// The command, redirect, or path.
     pub command: String,
-    /// Whether it may be done.
     pub decision: Decision,
-    /// Why.
     pub reason: String,
-    /// The rule that decided, if one did.
+    /// The rule that decided, if any.
     pub rule: Option<String>,
 }
 
 impl Verdict {
-    /// The verdict on a call that has no parts.
+    /// Creates the verdict on a call without parts.
     pub(super) fn plain(decision: Decision, reason: impl Into<String>) -> Self {
         Self {
             decision,
@@ -62,8 +59,8 @@ impl Verdict {
         }
     }
 
-    /// Why it is as strict as it is: its own reason, and that of every further part that says more
-    /// than its command does.
+    /// Returns all reasons for the decision: the verdict's own reason, and the reasons of parts
+    /// with the verdict's decision that add information.
     pub(super) fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![self.reason.clone()];
         for PartVerdict {
@@ -83,7 +80,7 @@ impl Verdict {
         reasons
     }
 
-    /// The verdict on a call as a whole: that of its strictest part.
+    /// Combines the verdicts on the parts of a call: the strictest part decides.
     pub(super) fn of_parts(parts: Vec<PartVerdict>) -> Self {
         let strictest = parts
             .iter()
@@ -118,12 +115,12 @@ impl From<Ruling> for Verdict {
     }
 }
 
-/// Why a command is asked of which no rule speaks.
+/// Returns the reason for asking about a command that no rule covers.
 pub(super) fn unruled(command: &str) -> String {
     format!("no rule allows `{command}`")
 }
 
-/// What is decided of one part, and why.
+/// The decision on one part of a call, with its reason.
 pub(super) struct Ruling {
     pub(super) decision: Decision,
     pub(super) reason: String,
@@ -139,7 +136,7 @@ impl Ruling {
         }
     }
 
-    /// What a rule decides of `what`, which is `it` or a quoted name.
+    /// Creates the ruling of a rule on `what`, which is `it` or a quoted name.
     pub(super) fn by(rule: &PermissionRule, decision: Decision, what: &str) -> Self {
         let reason = match decision {
             Decision::Allow => format!("`{rule}` allows {what}"),

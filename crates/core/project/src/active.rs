@@ -1,8 +1,7 @@
-//! Active context: short descriptions of a project's folders, which haft writes and reads itself.
+//! Active context: short descriptions of a project's folders, which haft writes and reads.
 //!
-//! Those that auto-coder wrote are read for folders that have none of haft's. That of `src/pay` is
-//! `.haft/active-context/src/pay/active.md`. Nothing is written through a link that leads
-//! elsewhere.
+//! Descriptions written by auto-coder are read for folders without one of haft's. The description
+//! of `src/pay` is in `.haft/active-context/src/pay/active.md`. Writing never follows a link.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -14,25 +13,24 @@ use crate::file;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// Where they lie.
+/// The folder of all descriptions, below the project's root.
 const FOLDER: &str = ".haft/active-context";
 const FILE: &str = "active.md";
-/// So many are read, so deep, and so much of each: they are part of every request.
+/// Limits on the number of descriptions, the folder depth and the bytes of one description, because
+/// all of them are part of every request.
 const MOST: usize = 100;
 const DEEPEST: usize = 12;
 const LARGEST: usize = 4 * 1024;
 
-/// The description of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The folder, below the project's root; empty for the root itself.
+    /// The folder, relative to the project's root; empty for the root itself.
     pub folder: PathBuf,
-    /// What it says.
     pub text: String,
 }
 
-/// All descriptions of a project that is trusted, in the order of their folders. Those of folders
-/// that are gone are left out.
+/// Reads all descriptions of a trusted project, sorted by folder. Descriptions of folders that no
+/// longer exist are skipped.
 pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Description> {
     let mut found = Vec::new();
     if knowledge.trusted {
@@ -94,7 +92,7 @@ fn cut(text: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// All of them as the model reads them; none when there are none.
+/// Returns all descriptions as the text for the model, or `None` if there are none.
 pub fn text(descriptions: &[Description]) -> Option<String> {
     let one = |description: &Description| {
         let folder = description.folder.display().to_string();
@@ -132,7 +130,7 @@ pub fn write(knowledge: &KnowledgePaths, folder: &Path, text: &str) -> io::Resul
     )
 }
 
-/// The file of a folder's description.
+/// Returns the path of a folder's description file.
 fn place(knowledge: &KnowledgePaths, folder: &Path) -> io::Result<PathBuf> {
     if folder
         .components()

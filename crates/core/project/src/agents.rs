@@ -1,4 +1,4 @@
-//! Agents: roles that can be given to a sub-agent.
+//! Agents: role definitions for sub-agents.
 
 use std::path::{Path, PathBuf};
 
@@ -10,37 +10,34 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// Which tools an agent is given.
+/// The tools that an agent may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentTools {
     /// Every tool.
     All,
-    /// These; none when empty.
+    /// Only these tools; no tools if empty.
     Only(Vec<String>),
 }
 
 /// A role for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentDefinition {
-    /// Its name.
     pub name: String,
-    /// What it is good for.
+    /// The purpose of the agent.
     pub description: String,
-    /// Which tools it is given.
     pub tools: AgentTools,
-    /// Its model; that of whoever starts it when absent.
+    /// The model; `None` means the model of the agent that starts it.
     pub model: Option<String>,
-    /// Whether the project's rules are in its prompt.
+    /// True if the agent's prompt contains the project's rules.
     pub include_rules: bool,
-    /// Whether it changes files in a git worktree of its own.
+    /// True if the agent changes files in a git worktree of its own.
     pub worktree: bool,
-    /// A system prompt in place of the usual one.
+    /// A system prompt that replaces the built-in one.
     pub system_prompt: Option<String>,
-    /// Its role, for the system message.
+    /// The role definition for the system message.
     pub role: String,
-    /// Where it lies.
+    /// The agent's file.
     pub path: PathBuf,
-    /// Whose it is.
     pub level: Level,
 }
 
@@ -60,7 +57,7 @@ struct AgentFrontMatter {
     system_prompt_file: Option<PathBuf>,
 }
 
-/// Reads the agents; a file that cannot be used is named and skipped.
+/// Reads all agent files. An unusable file is reported in `problems` and skipped.
 pub fn load(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
@@ -68,7 +65,8 @@ pub fn load(
     load_after(&[], knowledge, problems)
 }
 
-/// The same, after those that whoever opens a session brings: a file of the same name is not used.
+/// Reads all agent files after the agents in `preset`, which take precedence over files with their
+/// names.
 pub fn load_after(
     given: &[AgentDefinition],
     knowledge: &KnowledgePaths,
@@ -86,7 +84,7 @@ pub fn load_after(
                 Err(Some(what)) => {
                     problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
                 }
-                // The front matter could not be read, which is reported already.
+                // The problem with the front matter is already reported.
                 Err(None) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Custom commands: prompts the user calls by name, as `/review src/main.rs`.
+//! Custom commands: prompts that the user calls by name, such as `/review src/main.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,21 @@ use crate::knowledge::{KnowledgeFolder, KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// How deep folders of commands are read.
+/// Maximum depth of command folders.
 const DEEPEST: usize = 4;
 
 /// A prompt with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPrompt {
-    /// Its name; `folder:name` for one in a folder.
+    /// The name; `folder:name` for a command in a subfolder.
     pub name: String,
-    /// What it does.
     pub description: String,
-    /// What to write behind its name.
+    /// A hint at the arguments, shown after the name.
     pub argument_hint: Option<String>,
-    /// Its prompt.
+    /// The text of the prompt.
     pub text: String,
-    /// Where it lies.
+    /// The command's file.
     pub path: PathBuf,
-    /// Whose it is.
     pub level: Level,
 }
 
@@ -35,19 +33,19 @@ named!(CommandPrompt);
 /// A piece of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptPiece {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// What this command line prints: `` !`line` `` in the file.
+    /// A command line whose output is inserted: `` !`line` `` in the file.
     Command(String),
 }
 
-/// Marks around a command line while arguments are put in: a prompt that has them itself has them
-/// for nothing.
+/// Private-use characters that mark command lines during expansion. They are removed from the file
+/// and the arguments first.
 const MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
 
 impl CommandPrompt {
-    /// The prompt in pieces, with what was written behind the name put in its places. Only the file
-    /// itself has command lines, whatever is written behind the name.
+    /// Expands the prompt and splits it into pieces. Only the file can contain command lines; those
+    /// in `arguments` stay literal text.
     pub fn pieces(&self, arguments: &str) -> Vec<PromptPiece> {
         let plain = |text: &str| text.replace(MARKS, "");
         let marked = Self {
@@ -66,8 +64,8 @@ impl CommandPrompt {
         pieces
     }
 
-    /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of
-    /// it, `$1` to `$9` are its words. Where the prompt has no such place, it goes to the end.
+    /// Replaces `$ARGUMENTS` by all arguments and `$1` to `$9` by single words. If the prompt has
+    /// no placeholder, the arguments are appended.
     pub fn expand(&self, arguments: &str) -> String {
         let arguments = arguments.trim();
         let words = words(arguments);
@@ -105,8 +103,8 @@ impl CommandPrompt {
     }
 }
 
-/// The text with marks around command lines: `` !` `` at the beginning of a word, to the next
-/// backquote on the line.
+/// Puts marks around command lines: from `` !` `` at the beginning of a word to the next backquote
+/// on the line.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -138,7 +136,7 @@ fn marked(text: &str) -> String {
     out
 }
 
-/// The words of a line; quotes keep words together.
+/// Splits a line into words. Quotes keep words together.
 pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
@@ -166,7 +164,7 @@ struct CommandFrontMatter {
     argument_hint: Option<front_matter::WordList>,
 }
 
-/// Reads the commands.
+/// Reads all commands.
 pub fn load(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,

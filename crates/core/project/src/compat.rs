@@ -1,4 +1,4 @@
-//! Folders of other programs whose conventions haft reads, one module per program.
+//! The folders and files of other programs that haft reads, one module per program.
 
 mod agent_skills;
 mod auto_coder;
@@ -9,18 +9,18 @@ use std::path::Path;
 
 use crate::knowledge::KnowledgeKind;
 
-/// Where a program keeps a kind of things.
+/// The folders in which a program keeps one kind of knowledge.
 struct Convention {
     kind: KnowledgeKind,
-    /// In a project, best first.
+    /// Folders below a project's root, in order of precedence.
     project: &'static [&'static str],
-    /// In the user's home.
+    /// Folders below the user's home.
     home: &'static [&'static str],
-    /// In the user's home, with a `repos` folder for single projects below.
+    /// Folders below the user's home that contain a `repos` folder with one folder per project.
     repositories: &'static [&'static str],
 }
 
-/// In the order they are looked for.
+/// The conventions of all programs, in order of precedence.
 const CONVENTIONS: [&[Convention]; 4] = [
     auto_coder::FOLDERS,
     claude::FOLDERS,
@@ -35,29 +35,29 @@ fn of(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convention> {
         .filter(move |convention| convention.kind == kind)
 }
 
-/// Folders below a project's root.
+/// Returns the folders of a kind below a project's root.
 pub(crate) fn in_project(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.project).copied()
 }
 
-/// Folders below the user's home.
+/// Returns the folders of a kind below the user's home.
 pub(crate) fn in_home(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.home).copied()
 }
 
-/// Folders below the user's home that hold `repos/PROJECT`.
+/// Returns the folders of a kind below the user's home that contain `repos/PROJECT`.
 pub(crate) fn repositories(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     of(kind)
         .flat_map(|convention| convention.repositories)
         .copied()
 }
 
-/// Claude Code's settings in a project, in which hooks stand.
+/// Returns Claude Code's project settings files, which may contain hooks.
 pub(crate) fn claude_settings() -> [&'static str; 2] {
     claude::SETTINGS
 }
 
-/// How the names of rule files in a folder end.
+/// Returns the file extensions of rule files in `folder`.
 pub(crate) fn rule_endings(folder: &Path) -> &'static [&'static str] {
     if folder.ends_with(cursor::RULES) {
         &["md", "mdc"]
@@ -66,20 +66,20 @@ pub(crate) fn rule_endings(folder: &Path) -> &'static [&'static str] {
     }
 }
 
-/// Files of standing instructions beside `AGENTS.md`, by their path below a folder.
+/// Instruction files read in addition to `AGENTS.md`, relative to a folder.
 pub(crate) const INSTRUCTIONS: [&str; 3] =
     ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
 
-/// Folders below a project's root with descriptions of its folders, laid out like haft's own.
+/// The project folder with auto-coder's descriptions of folders, laid out like haft's own.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
 
-/// What another program's chat remembers of a project.
+/// The file in which auto-coder's chat stores its memory of a project.
 pub(crate) const MEMORY: &str = auto_coder::MEMORY;
 
-/// Where another program keeps documentation of libraries in a project.
+/// The folder in which auto-coder keeps library documentation in a project.
 pub(crate) const LIBRARIES: &str = auto_coder::LIBRARIES;
 
-/// Whether the rules of this file's program are sent in every request unless they say otherwise.
+/// True if rules of this file's program are sent in every request by default.
 pub(crate) fn rules_apply_always(path: &Path) -> bool {
     path.parent()
         .is_some_and(|folder| folder.ends_with(claude::RULES))

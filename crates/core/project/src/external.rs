@@ -1,8 +1,8 @@
 //! External tools: programs in a tools folder that the model runs as commands.
 //!
-//! This module finds them, reads what their files say of themselves, remembers what they said when
-//! they were asked, and writes the document about them. It runs nothing: whoever asks a tool for
-//! its help does so in a sandbox.
+//! This module finds the tools, reads the header comments of their files, caches their help output,
+//! and writes the document about them. It runs nothing: callers that run a tool for its help do so
+//! in a sandbox.
 
 mod cache;
 mod header;
@@ -24,7 +24,8 @@ use crate::problem::FileProblem;
 pub use cache::{HelpAnswer, HelpCache};
 pub use page::document;
 
-/// Endings of scripts that count without being executable, each with the command that starts one.
+/// Script extensions, each with the command that starts such a script. Files with these extensions
+/// count as tools even if they are not executable.
 const ENDINGS: [(&str, &[&str]); 8] = [
     ("py", &["python3"]),
     ("sh", &["sh"]),
@@ -39,19 +40,17 @@ const ENDINGS: [(&str, &[&str]); 8] = [
 /// A program in a tools folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalTool {
-    /// Its file name.
+    /// The file name.
     pub name: String,
-    /// Where it lies.
     pub path: PathBuf,
-    /// Whose it is.
     pub level: Level,
-    /// Whether it can be started as it is.
+    /// True if the file's mode allows execution.
     pub executable: bool,
-    /// By which what was learnt of it is known to be of this very file.
+    /// The version of the file, which decides whether cached help is current.
     pub version: ToolFileVersion,
 }
 
-/// Size and time of a tool's file, and whether it can be started.
+/// Size, modification time and mode of a tool's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFileVersion {
     size: u64,
@@ -60,19 +59,19 @@ pub struct ToolFileVersion {
     executable: bool,
 }
 
-/// What is known of the use of a tool.
+/// The usage text of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// It said so itself.
+    /// The output of the tool when asked for help.
     Told(String),
-    /// The comment at the head of its file says so.
+    /// The comment at the head of the file.
     Header(String),
-    /// Nothing: it has only a name.
+    /// No usage text is available.
     Nothing,
 }
 
 impl Help {
-    /// Its text; none when there is none.
+    /// Returns the usage text; `None` if there is none.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Told(text) | Self::Header(text) => Some(text),
@@ -83,7 +82,7 @@ impl Help {
 
 named!(ExternalTool);
 
-/// Finds the tools. One that is called like a built-in tool is not used.
+/// Finds all tools. A tool with the name of a built-in tool is reported as shadowed.
 pub fn load(
     knowledge: &KnowledgePaths,
     is_built_in: &dyn Fn(&str) -> bool,
@@ -154,15 +153,17 @@ fn ending(path: &Path) -> Option<&str> {
 }
 
 impl ExternalTool {
-    /// The folder it lies in, in which it is asked for its help.
+    /// Returns the folder of the tool, which is also its working directory when it is asked for
+    /// help.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// The command that starts it, without arguments; none when it has to be compiled first.
+    /// Returns the command that starts the tool, without arguments; `None` if it must be compiled
+    /// first.
     pub fn command(&self) -> Option<Vec<OsString>> {
         let by = match ending(&self.path) {
-            // Without an ending it can be started, or it would not be here.
+            // Files without an extension are tools only if they are executable.
             None => &[][..],
             Some(_) if self.executable && self.starts_itself() => &[],
             Some(ending) => {
@@ -180,8 +181,7 @@ impl ExternalTool {
         )
     }
 
-    /// Whether the kernel knows what to do with it: many scripts are executable and do not say of
-    /// what.
+    /// True if the kernel can start the file: many scripts are executable but have no `#!` line.
     fn starts_itself(&self) -> bool {
         let mut start = [0; 4];
         let read = File::open(&self.path)
@@ -190,7 +190,7 @@ impl ExternalTool {
         start[..read].starts_with(b"#!") || start[..read].starts_with(b"\x7fELF")
     }
 
-    /// What the comment at the head of its file says of how to use it.
+    /// Returns the usage text in the comment at the head of the file.
     pub fn header(&self) -> Option<String> {
         let marker = match ending(&self.path) {
             Some("js" | "go" | "rs") => "//",

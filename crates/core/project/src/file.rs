@@ -1,5 +1,5 @@
-//! Reads a text file: bounded, never waiting for a pipe. What lies in the project leads to nothing
-//! outside of it, neither by a link nor by a path that it names.
+//! Reading of text files with a size limit, and without blocking on pipes. A file of the project
+//! cannot lead to a file outside of it, neither by a link nor by a path that it names.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,29 +11,28 @@ use rustix::fs::{Mode, OFlags};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The largest file that is taken in whole. A larger one is left out and said to be.
+/// Maximum size of a file in bytes. A larger file is skipped and reported.
 const LARGEST: u64 = 256 * 1024;
 
-/// What a file holds.
+/// The content of a file.
 pub(crate) struct FileText {
     pub(crate) text: String,
-    /// Where it really lies.
+    /// The path with all links followed.
     pub(crate) real: PathBuf,
 }
 
-/// Where a file may lie.
+/// The area in which a file must lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadBounds {
-    /// In the project, links followed.
+    /// The project, after following links.
     Project,
-    /// Anywhere the user can read.
+    /// Any place the user can read.
     Anywhere,
 }
 
 impl ReadBounds {
-    /// Where a file may lie that another one names: what lies in the project leads to nothing
-    /// outside of it, however it is written; only the user's own files may name others of the
-    /// user's. `real` is the naming file, links followed.
+    /// Returns the bounds for files that `real` names, where `real` is a path without links. A file
+    /// in the project may only name files in the project; a file of the user may name any file.
     pub(crate) fn named_by(knowledge: &KnowledgePaths, real: &Path) -> Self {
         if real.starts_with(real_root(knowledge)) {
             Self::Project
@@ -43,7 +42,7 @@ impl ReadBounds {
     }
 }
 
-/// Reads a file that was found by its place; what is not UTF-8 is replaced and reported.
+/// Reads a file of a knowledge folder. Invalid UTF-8 is replaced and reported.
 pub(crate) fn read(
     knowledge: &KnowledgePaths,
     path: &Path,
@@ -57,7 +56,7 @@ pub(crate) fn read(
     read_within(knowledge, path, within, problems)
 }
 
-/// Reads a file that another one names.
+/// Reads a file that another file names, if it lies within the bounds.
 pub(crate) fn read_within(
     knowledge: &KnowledgePaths,
     path: &Path,
@@ -130,8 +129,8 @@ fn try_read(
     Ok((real, bytes))
 }
 
-/// Opens a file below a folder. No part of its path is a link any more, and none that is put there
-/// now is followed.
+/// Opens a file below a folder without following any link, in case a component of the resolved path
+/// has been replaced by a link since.
 fn open_beneath(root: &Path, inside: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::open(root, folder, Mode::empty())?;
@@ -153,7 +152,7 @@ fn real_root(knowledge: &KnowledgePaths) -> PathBuf {
         .unwrap_or_else(|_| knowledge.root.clone())
 }
 
-/// The names in a folder, in order; none when it is not there.
+/// Returns the sorted names in a folder; empty if the folder does not exist.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries
@@ -163,12 +162,13 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The Markdown files directly in a folder, in the order of their names.
+/// Returns the Markdown files directly in a folder, sorted by name.
 pub(crate) fn markdown(folder: &Path) -> Vec<PathBuf> {
     with_ending(folder, &["md"])
 }
 
-/// The files directly in a folder whose names end so, in the order of their names.
+/// Returns the files directly in a folder that have one of these extensions, sorted by name. Hidden
+/// files are skipped.
 pub(crate) fn with_ending(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let fits = |path: &PathBuf| {
         path.extension()

@@ -1,9 +1,11 @@
-//! What of a project would run or steer a run, once it is trusted.
+//! The footprint of a project: everything that would run, or steer a run, once the project is
+//! trusted.
 //!
-//! That is configuration that names commands, the folders of programs, and every file of the
-//! project that a hook or a server of its names. Invariant: looking changes nothing and waits for
-//! nothing. Links are not followed (what they point to is part of the footprint), pipes and devices
-//! are not opened, and the walk is bounded; a file counts whole, whatever its size.
+//! The footprint consists of configuration that names commands, the folders of programs, and every
+//! file of the project that a hook or a server names. Invariant: reading it changes nothing and
+//! never blocks. Links are not followed (their targets are part of the footprint), pipes and
+//! devices are not opened, and the walk is bounded. Every file is hashed completely, whatever its
+//! size.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,8 +22,7 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 use crate::named_files::named_files;
 use crate::{compat, hooks};
 
-/// What would run: configuration that names commands, servers and hooks, and the programs
-/// themselves.
+/// Configuration that names commands, servers and hooks, and folders of programs.
 const RUNS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
@@ -32,7 +33,7 @@ const RUNS: &[&str] = &[
     ".claude/hooks",
 ];
 
-/// Kinds of things of which whole folders would run, or steer what runs.
+/// Kinds of knowledge whose whole folders are part of the footprint.
 const RUNNING_KINDS: [KnowledgeKind; 4] = [
     KnowledgeKind::Tools,
     KnowledgeKind::Commands,
@@ -40,7 +41,7 @@ const RUNNING_KINDS: [KnowledgeKind; 4] = [
     KnowledgeKind::Skills,
 ];
 
-/// The files and folders that would run.
+/// Returns the files and folders of the footprint, relative to the root.
 fn runs() -> impl Iterator<Item = String> {
     let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder()));
     let folders = RUNNING_KINDS
@@ -49,25 +50,25 @@ fn runs() -> impl Iterator<Item = String> {
     RUNS.iter().map(|name| (*name).to_owned()).chain(folders)
 }
 
-/// More files than any project has; what is beyond makes the footprint one that is never trusted.
+/// Maximum files of a footprint. A project with more is never trusted; no real project comes near.
 const MOST_FILES: usize = 5_000;
-/// How much of a file is in memory at a time.
+/// The bytes of a file that are in memory at a time.
 const CHUNK: u64 = 16 * 1024 * 1024;
-/// The declaration of servers, and the most that is read of it.
+/// The file that declares MCP servers, and the maximum bytes read from it.
 const SERVERS: (&str, u64) = (".mcp.json", 1 << 20);
-/// How deep folders are walked.
+/// Maximum depth of folders.
 const DEEPEST: usize = 16;
 
-/// The files of a project that would run, each with the hash of what it holds.
+/// The files of a project that would run, each with the hash of its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     files: BTreeMap<String, ContentHash>,
-    /// Whether everything was looked at.
+    /// False if a part of the footprint could not be read.
     whole: bool,
 }
 
 impl Footprint {
-    /// Looks at a project.
+    /// Reads the footprint of a project.
     pub fn of(root: &Path) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
@@ -82,7 +83,7 @@ impl Footprint {
         found
     }
 
-    /// The files of a project that these lines name, when they are run in this folder.
+    /// Reads the files of the project that these command lines name when they run in `cwd`.
     pub fn of_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
@@ -92,17 +93,17 @@ impl Footprint {
         found
     }
 
-    /// The files by their path in the project.
+    /// Returns the hashes of the files by path relative to the project's root.
     pub fn files(&self) -> &BTreeMap<String, ContentHash> {
         &self.files
     }
 
-    /// Whether everything could be looked at; what was not can't be trusted.
+    /// False if a part of the footprint could not be read; such a project can't be trusted.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// The files that are not as they were.
+    /// Returns the sorted paths of files that were added, removed or changed.
     pub fn changed_since(&self, before: &BTreeMap<String, ContentHash>) -> Vec<String> {
         let now = self
             .files
@@ -144,7 +145,7 @@ impl Footprint {
                 .map(|target| target.as_os_str().as_bytes().to_vec())
                 .unwrap_or_default();
             self.add(name, b"link", &target);
-            // What it leads to would run too, and may change without the link.
+            // The target of the link would run too, and may change while the link stays.
             if let Ok(real) = path.canonicalize()
                 && real.is_file()
             {
@@ -185,7 +186,7 @@ impl Footprint {
         hasher.update(&size.to_le_bytes());
         match add_content(path, &mut hasher) {
             Ok(()) => drop(self.files.insert(name.to_owned(), hasher.finish())),
-            // It can't be read now, but it may be when it runs.
+            // The file may become readable before it runs.
             Err(_) => self.whole = false,
         }
     }
@@ -198,8 +199,8 @@ impl Footprint {
     }
 }
 
-/// The files that hooks and servers of a project name, links as they are and where they lead: what
-/// no command may change.
+/// Returns the files that hooks and servers of a project name, with links both resolved and
+/// unresolved. Commands must not change these files.
 pub fn named(root: &Path) -> Vec<PathBuf> {
     let names = declared(root).into_iter().flat_map(|lines| {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
@@ -211,8 +212,8 @@ pub fn named(root: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.starts_with(root)).collect()
 }
 
-/// The lines that would run: those of each hook, as the hooks are loaded, and everything that is
-/// said of each server.
+/// Returns the command lines that would run: those of each hook, as the hooks are loaded, and all
+/// texts in each server's declaration.
 fn declared(root: &Path) -> Vec<Vec<String>> {
     let root = root.to_owned();
     let user = PathBuf::from("/");
@@ -243,7 +244,7 @@ fn declared(root: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Every text in a value, the command before its arguments.
+/// Collects every string in a value, the command before its arguments.
 fn strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -1,4 +1,4 @@
-//! The YAML between two `---` lines at the head of a Markdown file.
+//! The YAML front matter between two `---` lines at the head of a Markdown file.
 
 use std::path::Path;
 
@@ -7,16 +7,17 @@ use serde::{Deserialize, Deserializer};
 
 use crate::problem::FileProblem;
 
-/// A file with its front matter taken off.
+/// A file split into front matter and body.
 pub(crate) struct Parted<T> {
-    /// What the front matter says; the default where there is none or it cannot be read.
+    /// The parsed front matter; the default if there is none or it cannot be parsed.
     pub(crate) head: T,
     pub(crate) body: String,
-    /// Whether the front matter was there and could not be read.
+    /// True if there is front matter that cannot be parsed.
     pub(crate) broken: bool,
 }
 
-/// Takes the front matter off. One that cannot be read is reported, and the text kept.
+/// Splits a file into front matter and body. Front matter that cannot be parsed is reported, and
+/// the body is kept.
 pub(crate) fn part<T: DeserializeOwned + Default>(
     path: &Path,
     text: &str,
@@ -62,9 +63,9 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
                 .map_or(1, |location| location.line() as usize);
             let why = error.without_snippet().to_string();
             let why = why.lines().next().unwrap_or("it is not YAML");
-            // The line stands in front already.
+            // The line is part of the `FileProblem` already.
             let why = why.rsplit_once(" at line ").map_or(why, |(why, _)| why);
-            // The first line of the YAML is the second of the file.
+            // The first line of the YAML is the second line of the file.
             problems.push(
                 FileProblem::new(path, format!("the front matter cannot be read: {why}"))
                     .at(line + 1),
@@ -78,7 +79,7 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
     }
 }
 
-/// Keys whose values people write without quotes, whatever YAML makes of them.
+/// Keys whose values people write without quotes even if YAML requires them.
 const UNQUOTED: [&str; 2] = ["description", "argument-hint"];
 
 /// Keys that end an unquoted value of several lines.
@@ -99,8 +100,8 @@ const KEYS: [&str; 14] = [
     "version",
 ];
 
-/// The YAML with quotes around text for people: many write `description: Note: …`, `argument-hint:
-/// [a] [b]` and `globs: *.ts`, and go on with examples in the next lines.
+/// Adds quotes that YAML requires but people omit: in `description: Note: …`, `argument-hint: [a]
+/// [b]` and `globs: *.ts`, and in descriptions that continue with examples on the next lines.
 fn quoted(yaml: &str) -> String {
     let key_of = |line: &str| {
         line.split_once(':')
@@ -111,7 +112,7 @@ fn quoted(yaml: &str) -> String {
     let mut lines = yaml.lines().peekable();
     while let Some(line) = lines.next() {
         let value = line.split_once(':').map_or("", |(_, value)| value).trim();
-        // Of patterns only those are quoted that YAML takes for something else.
+        // Globs are quoted only if YAML would take `*` for an alias.
         let plain = |key: &String| match key.as_str() {
             "globs" => value.starts_with('*'),
             key => UNQUOTED.contains(&key) && !value.starts_with(['"', '\'', '|', '>']),
@@ -133,7 +134,7 @@ fn quoted(yaml: &str) -> String {
     out.join("\n")
 }
 
-/// What stands before the closing line and after it.
+/// Splits the text at the closing `---` line.
 fn split(rest: &str) -> Option<(&str, &str)> {
     let mut start = 0;
     for line in rest.split_inclusive('\n') {
@@ -145,7 +146,7 @@ fn split(rest: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A list of words, or one string with commas between them.
+/// A YAML list of strings, or one comma-separated string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WordList(pub(crate) Vec<String>);
 
@@ -178,7 +179,7 @@ impl<'de> Deserialize<'de> for WordList {
     }
 }
 
-/// The parts between commas; `*.{ts,tsx}` is one.
+/// Splits a line at commas, except within braces, as in `*.{ts,tsx}`.
 fn split_outside_braces(line: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_usize;

@@ -1,8 +1,9 @@
-//! Commands that are run at points of a run: the user's, and those of a project that is trusted.
+//! Commands that run at points of a run: hooks of the user and of trusted projects.
 //!
-//! Read from the user's `[hooks]` section, the project's `.haft/config.toml` (that section alone),
-//! and Claude Code's project settings. Nothing here runs anything. Invariant: of a project that is
-//! not trusted, nothing is loaded; [`of_project`] is for those who only show what there is.
+//! Hooks are read from the user's `[hooks]` section, from that section of the project's
+//! `.haft/config.toml`, and from Claude Code's project settings. This module runs nothing.
+//! Invariant: [`load_hooks`] loads nothing of an untrusted project; [`load_project_hooks`] is for
+//! displaying a project's hooks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,54 +19,53 @@ use crate::file;
 use crate::knowledge::{KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
-/// The longest time a hook can be given.
+/// Maximum timeout of a hook, in seconds.
 const LONGEST: u64 = 600;
 
-/// The `[hooks]` section: groups of commands by the point they are run at.
+/// The `[hooks]` section: groups of commands by hook point.
 pub type HooksConfig = BTreeMap<HookPoint, Vec<HookGroup>>;
 
 /// Commands that share a matcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookGroup {
-    /// Which subjects it is about, such as tools: a regular expression that fits the whole name;
-    /// empty or `*` for all.
+    /// A regular expression that must match the whole subject, such as the name of a tool; empty or
+    /// `*` for every subject.
     #[serde(default)]
     pub matcher: String,
     /// The commands, run in order.
     pub hooks: Vec<HookCommand>,
 }
 
-/// One command.
+/// A hook's command with its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookCommand {
-    /// What it is.
     #[serde(default, rename = "type")]
     pub kind: HookKind,
-    /// The line for `/bin/sh`.
+    /// The command line for `/bin/sh`.
     pub command: String,
-    /// The seconds it may take.
+    /// The timeout in seconds.
     #[serde(default = "timeout")]
     pub timeout: u64,
-    /// Whether it runs in the sandbox that commands run in. Only the user may say no.
+    /// True if the hook runs in the sandbox of commands. Only the user's own hooks may run without
+    /// it.
     #[serde(default = "sandbox")]
     pub sandbox: bool,
 }
 
-/// What a hook is.
+/// The kind of a hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
-    /// A command.
     #[default]
     Command,
-    /// A command that was written for Claude Code.
+    /// A command written for Claude Code.
     #[serde(skip)]
     ClaudeCommand,
 }
 
-/// How long a hook may take, in seconds.
+/// The default timeout of a hook, in seconds.
 fn timeout() -> u64 {
     60
 }
@@ -74,46 +74,45 @@ fn sandbox() -> bool {
     true
 }
 
-/// A hook that was found.
+/// A loaded hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
-    /// Where in a run it is called.
+    /// The point at which the hook runs.
     pub point: HookPoint,
-    /// What it is about.
+    /// The subjects for which the hook runs.
     pub matcher: Matcher,
-    /// The line for `/bin/sh`.
+    /// The command line for `/bin/sh`.
     pub command: String,
-    /// How long it may take.
     pub timeout: Duration,
-    /// Whether it runs in the sandbox that commands run in.
+    /// True if the hook runs in the sandbox of commands.
     pub sandboxed: bool,
-    /// Whose it is.
     pub level: Level,
-    /// The file it stands in.
+    /// The configuration file that declares the hook.
     pub path: PathBuf,
-    /// In whose words it is spoken to.
+    /// The dialect of the hook's input and output.
     pub words: HookDialect,
 }
 
-/// In whose words a hook is spoken to.
+/// The names of tools and points that a hook expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
-    /// haft's: its own names of tools and points.
+    /// The names of haft.
     Haft,
-    /// Claude Code's, as far as there are any.
+    /// The names of Claude Code, where it has one.
     Claude,
 }
 
-/// Which subjects a hook is about.
+/// A pattern that selects the subjects of a hook.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     text: String,
-    /// None for all.
+    /// The compiled pattern; `None` matches every subject.
     pattern: Option<Regex>,
 }
 
 impl Matcher {
-    /// The subjects whose whole names fit this regular expression; all for `*` and the empty one.
+    /// Compiles a regular expression that must match the whole subject. `*` and the empty text
+    /// match every subject.
     pub fn new(text: &str) -> Result<Self, String> {
         let pattern = match text {
             "" | "*" => None,
@@ -125,12 +124,12 @@ impl Matcher {
         })
     }
 
-    /// As it was written.
+    /// Returns the pattern as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a subject of one of these names is meant.
+    /// True if one of a subject's names matches.
     pub fn fits(&self, names: &[&str]) -> bool {
         self.pattern
             .as_ref()
@@ -138,7 +137,7 @@ impl Matcher {
     }
 }
 
-/// Every hook that is to be called, the user's first.
+/// Loads the hooks of the user, and after them those of a trusted project.
 pub fn load(
     knowledge: &KnowledgePaths,
     user: &HooksConfig,
@@ -157,7 +156,7 @@ pub fn load(
     found
 }
 
-/// The hooks a project has, whether or not it is trusted.
+/// Loads the hooks of a project, even if the project is not trusted.
 pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
     let mut found = Vec::new();
     let own = knowledge.root.join(".haft/config.toml");
@@ -200,14 +199,14 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
     found
 }
 
-/// What of a project's own configuration is read here; the rest of it is others'.
+/// The part of a project's configuration that is read here.
 #[derive(Deserialize)]
 struct OwnFile {
     #[serde(default)]
     hooks: HooksConfig,
 }
 
-/// Where hooks stand.
+/// The file in which hooks are declared.
 #[derive(Clone, Copy)]
 struct HookSource<'a> {
     level: Level,
@@ -216,8 +215,7 @@ struct HookSource<'a> {
 }
 
 impl HookSource<'_> {
-    /// A hook that stands here. What a project says against the sandbox is reported and does not
-    /// count.
+    /// Creates a hook declared in this file. A project's `sandbox = false` is reported and ignored.
     fn hook(
         self,
         point: HookPoint,
@@ -287,7 +285,8 @@ fn gathered(
     found
 }
 
-/// Reads settings of another program: what is unknown in them is left out and named, one by one.
+/// Loads the hooks of another program's settings. Unsupported entries are skipped and reported one
+/// by one.
 fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
     let mut found = Vec::new();
     for (name, groups) in hooks.as_object().into_iter().flatten() {

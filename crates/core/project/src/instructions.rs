@@ -1,9 +1,9 @@
-//! `AGENTS.md`, the like of other programs (`CLAUDE.md`, `GEMINI.md`, copilot's instructions), and
-//! what they import.
+//! `AGENTS.md`, the instruction files of other programs (`CLAUDE.md`, `GEMINI.md`, Copilot's
+//! instructions), and the files they import.
 //!
-//! Those of the root and of every folder down to the one worked in are always there, the nearest
-//! last: what it says wins. Those deeper down come in once a file below them is touched. `@path` in
-//! such a file brings in the file it names.
+//! The files of the root and of every folder down to the working directory always apply; the
+//! nearest comes last and so takes precedence. The files of deeper folders apply once a file below
+//! them is touched. `@path` in an instruction file imports the named file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,20 @@ use crate::file::{self, ReadBounds};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The name that is read first in a folder, before those of other programs.
+/// The file that is read first in a folder, before those of other programs.
 const OWN: &str = "AGENTS.md";
-/// How far imports lead on from one file to the next.
+/// Maximum length of a chain of imports.
 const DEEPEST_IMPORT: usize = 5;
 
-/// A file of standing instructions.
+/// The content of an instruction file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instructions {
-    /// Where it lies.
     pub path: PathBuf,
-    /// What it says.
     pub text: String,
 }
 
-/// The folders whose files apply, outermost first, when these files have been touched.
+/// Returns the folders whose instruction files apply when these files have been touched, outermost
+/// first.
 pub fn folders<'a>(
     knowledge: &KnowledgePaths,
     touched: impl Iterator<Item = &'a Path>,
@@ -54,7 +53,8 @@ pub fn folders<'a>(
     folders
 }
 
-/// The files that are looked for in these folders and by the user, whether or not they exist.
+/// Returns the paths of the instruction files of these folders and of the user, whether or not the
+/// files exist.
 pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
     let names = || std::iter::once(OWN).chain(compat::INSTRUCTIONS);
     let of_project = folders
@@ -64,8 +64,8 @@ pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
     of_project.chain([knowledge.user.join(OWN)]).collect()
 }
 
-/// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by
-/// name.
+/// Reads `CODE_LAW.md` of the project's root, whose name may have any case. The upper-case name
+/// wins, then the first in order.
 pub fn code_law(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
@@ -79,8 +79,8 @@ pub fn code_law(
     Some(Instructions { path, text })
 }
 
-/// Reads the instructions of these folders, and the user's own after them. Copies and links of one
-/// file are read once.
+/// Reads the instruction files of these folders, then the user's own. Links to one file and copies
+/// of one text are loaded once.
 pub fn load(
     knowledge: &KnowledgePaths,
     folders: &[PathBuf],
@@ -107,14 +107,14 @@ pub fn load(
 struct InstructionReader<'a> {
     knowledge: &'a KnowledgePaths,
     reached: HashSet<PathBuf>,
-    /// Texts that were read: `CLAUDE.md` is often a copy of `AGENTS.md`.
+    /// The texts that were read: `CLAUDE.md` is often a copy of `AGENTS.md`.
     said: HashSet<String>,
     found: Vec<Instructions>,
     problems: &'a mut Vec<FileProblem>,
 }
 
 impl InstructionReader<'_> {
-    /// Takes a file in, and what it imports after it. `chain` are the files that led here.
+    /// Reads a file and then its imports. `chain` contains the files whose imports led to this one.
     fn take(&mut self, path: &Path, within: ReadBounds, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
@@ -139,8 +139,8 @@ impl InstructionReader<'_> {
     }
 
     fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
-        // One file of the project among those that led here is enough: it may have been written by
-        // anybody.
+        // One file of the project in the chain is enough to confine the import, because anyone may
+        // have written it.
         let confined = chain
             .iter()
             .any(|real| ReadBounds::named_by(self.knowledge, real) == ReadBounds::Project);
@@ -193,7 +193,7 @@ struct Import {
     target: String,
 }
 
-/// The paths behind an `@`, outside of code.
+/// Returns the paths after an `@`, outside of code.
 fn imports(text: &str) -> Vec<Import> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -205,7 +205,7 @@ fn imports(text: &str) -> Vec<Import> {
         if fenced {
             continue;
         }
-        // Every second part stands between backticks.
+        // Every second part is between backticks.
         for part in line.split('`').step_by(2) {
             let words = part
                 .split_whitespace()

@@ -1,32 +1,32 @@
-//! Where knowledge of a project is looked for, and in which order.
+//! The folders in which knowledge of a project is searched, and their precedence.
 //!
-//! One finder for every kind: the project's own folder, then the user's, then what the user keeps
-//! for this project alone; at each level haft's folder comes first and those of other programs
-//! after it ([`crate::compat`]).
+//! Every kind of knowledge has this order: the project's own folder, then the user's, then the
+//! user's folder for this project. On each level haft's folder precedes those of other programs
+//! ([`crate::compat`]).
 
 use std::path::{Path, PathBuf};
 
 use crate::compat;
 
-/// The kinds of things that lie in folders.
+/// The kinds of knowledge that are stored in folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KnowledgeKind {
-    /// Words the model works by.
+    /// Texts that guide the model.
     Rules,
     /// Roles for sub-agents.
     Agents,
-    /// Instructions for a kind of task, read when it comes up.
+    /// Instructions for kinds of tasks, loaded on demand.
     Skills,
-    /// Prompts the user calls by name.
+    /// Prompts that the user calls by name.
     Commands,
-    /// Programs the model may run.
+    /// Programs that the model may run.
     Tools,
-    /// Steps for agents, run by name.
+    /// Sequences of agent steps, run by name.
     Workflows,
 }
 
 impl KnowledgeKind {
-    /// The name of its folder.
+    /// Returns the name of the kind's folder.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Rules => "rules",
@@ -39,19 +39,19 @@ impl KnowledgeKind {
     }
 }
 
-/// Whose folder it is.
+/// The owner of a knowledge folder, and its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// The project's.
+    /// Part of the project.
     Project,
     /// The user's, for all projects.
     User,
-    /// The user's, for this project.
+    /// The user's, for one project.
     Repository,
 }
 
 impl Level {
-    /// Its name in tables.
+    /// Returns the name shown in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -61,32 +61,31 @@ impl Level {
     }
 }
 
-/// A folder that may hold something, whether or not it exists.
+/// A knowledge folder, which need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnowledgeFolder {
-    /// Where.
     pub path: PathBuf,
-    /// Whose.
     pub level: Level,
 }
 
-/// Where knowledge is looked for.
+/// The folders in which knowledge is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnowledgePaths {
     /// The root of the project.
     pub root: PathBuf,
-    /// The folder worked in, at or below the root.
+    /// The working directory, at or below the root.
     pub cwd: PathBuf,
-    /// Whether what lies in the project is trusted. If not, nothing of it is read.
+    /// True if the project is trusted. Otherwise none of its files are read.
     pub trusted: bool,
     /// The user's configuration folder.
     pub user: PathBuf,
-    /// The user's home, where other programs keep theirs.
+    /// The user's home, with the folders of other programs.
     pub home: Option<PathBuf>,
 }
 
 impl KnowledgePaths {
-    /// The last part of the project's path, by which the user's folders know it.
+    /// Returns the last component of the project's path, which names the project in the user's
+    /// folders.
     pub fn project_name(&self) -> String {
         self.root
             .file_name()
@@ -94,7 +93,7 @@ impl KnowledgePaths {
             .unwrap_or_default()
     }
 
-    /// The folders of a kind, best first.
+    /// Returns the folders of a kind in order of precedence.
     pub fn folders(&self, kind: KnowledgeKind) -> Vec<KnowledgeFolder> {
         let mut found = Vec::new();
         let mut add = |path: PathBuf, level| {
@@ -131,17 +130,18 @@ impl KnowledgePaths {
         found
     }
 
-    /// haft's own folder of a kind in the project.
+    /// Returns haft's own folder of a kind in the project.
     pub fn own(&self, kind: KnowledgeKind) -> PathBuf {
         self.root.join(".haft").join(kind.folder())
     }
 
-    /// The user's own folder of a kind.
+    /// Returns haft's own folder of a kind in the user's configuration.
     pub fn users(&self, kind: KnowledgeKind) -> PathBuf {
         self.user.join(kind.folder())
     }
 
-    /// A path as people and the model read it: inside the project without its root.
+    /// Returns a path as shown to people and the model: relative to the root if it lies inside the
+    /// project.
     pub fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)

@@ -1,14 +1,15 @@
-//! What haft knows of a project, and whether it may be trusted.
+//! Everything that haft reads of a project, and whether the project is trusted.
 //!
-//! A folder is untrusted until its user says otherwise: until then nothing of it is run and nothing
-//! it says is followed. This crate only looks at files and keeps the list of trusted folders; it
-//! runs nothing, and it reads no environment.
+//! A folder is untrusted until its user trusts it: before that, nothing in it is run and none of
+//! its instructions are followed. This crate only reads files and keeps the list of trusted
+//! folders; it must not run anything and must not read the environment.
 //!
-//! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to),
-//! [`KnowledgePaths`] (where knowledge is looked for). Each kind of knowledge has a module with a
-//! `load`: [`rules`], [`instructions`], [`agents`], [`skills`], [`commands`], [`external`],
-//! [`library`], [`modules`], [`active`], [`hooks`]; an extension reads a kind of its own with
-//! [`load_files`]. What is wrong with a file is a [`FileProblem`] that names it; the rest works.
+//! Read first: [`TrustList`] (the trusted folders), [`Footprint`] (what a user trusts),
+//! [`KnowledgePaths`] (the folders that are searched). Each kind of knowledge has a module, most
+//! with a `load_…` function: [`rules`], [`instructions`], [`agents`], [`skills`], [`commands`],
+//! [`external`], [`library`], [`module_documents`], [`active_context`], [`hooks`]; an extension
+//! loads a kind of its own with [`load_files`]. A defect of a file is reported as a
+//! [`FileProblem`]; the other files still work.
 //!
 //! ```
 //! use haft_project::{KnowledgePaths, TrustList, TrustState, rules};
@@ -18,15 +19,15 @@
 //! # let (project, user) = (folder.path().join("project"), folder.path().join("user"));
 //! # std::fs::create_dir_all(project.join(".haft/rules"))?;
 //! std::fs::write(project.join(".haft/rules/style.md"), "---\nalwaysApply: true\n---\nUse tabs.\n")?;
-//! let trust = TrustList::at(folder.path().join("trust.toml"));
-//! assert_eq!(trust.state(&project)?, TrustState::Untrusted);
+//! let trust = TrustList::at_path(folder.path().join("trust.toml"));
+//! assert_eq!(trust.trust_state(&project)?, TrustState::Untrusted);
 //!
 //! let (root, cwd) = (project.clone(), project.clone());
 //! let mut knowledge = KnowledgePaths { root, cwd, trusted: false, user, home: None };
 //! let mut problems = Vec::new();
-//! assert!(rules::load(&knowledge, &mut problems).is_empty());
+//! assert!(rules::load_rules(&knowledge, &mut problems).is_empty());
 //! knowledge.trusted = true;
-//! assert_eq!(rules::load(&knowledge, &mut problems)[0].name, "style");
+//! assert_eq!(rules::load_rules(&knowledge, &mut problems)[0].name, "style");
 //! # Ok(())
 //! # }
 //! ```

@@ -1,7 +1,7 @@
-//! Documentation of libraries, from a repository laid out `domain/user/library`.
+//! Documentation of libraries, from a repository laid out as `domain/user/library`.
 //!
-//! Everything lies in one folder of the user's: the checked out repository, and a list of which
-//! project uses which libraries. This module reads files; whoever calls it fetches the repository.
+//! A folder of the user contains the checked-out repository and a list of the libraries that each
+//! project uses. This module only reads and writes files; its callers fetch the repository.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,13 +16,13 @@ use crate::knowledge::KnowledgePaths;
 use crate::memory;
 use crate::problem::FileProblem;
 
-/// Where libraries come from unless the user says otherwise.
+/// The repository that is used by default.
 pub const DEFAULT_SOURCE: &str = "https://github.com/allwefantasy/llm_friendly_packages";
-/// So many files of a library are read at most, so deep.
+/// Limits on the number of files and the folder depth of one library.
 const MOST_FILES: usize = 200;
 const DEEPEST: usize = 8;
 
-/// The largest list of libraries that is read.
+/// Maximum size of the list of libraries, in bytes.
 const MAX_LIST_BYTES: u64 = 4 << 20;
 
 /// The libraries of one user.
@@ -31,87 +31,84 @@ pub struct Libraries {
     folder: PathBuf,
 }
 
-/// What is stored of them.
+/// The content of the list file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct StoredLibraries {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// By the root of a project, the libraries it uses as `domain/user/library`.
+    /// The libraries of each project, as `domain/user/library` by the project's root.
     projects: BTreeMap<String, Vec<String>>,
 }
 
-/// Why a library could not be found, or the list not be read or written.
+/// The reason why a library was not found, or the list was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// The repository holds none of that name.
+    /// The repository has no library of this name.
     #[error("there is no library `{0}`; give `library` or `user/library`")]
     Unknown(String),
-    /// It holds several.
+    /// The name is ambiguous.
     #[error("`{name}` is several libraries: {}; say whose", .found.join(", "))]
     Several {
-        /// What was asked for.
+        /// The name as it was given.
         name: String,
-        /// What there is.
+        /// The full names of the libraries it matches.
         found: Vec<String>,
     },
-    /// The list is not what haft writes.
+    /// The list file is malformed.
     #[error("{}: {problem}; mend it or remove it", .path.display())]
     Unreadable {
-        /// The list.
+        /// The list file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parse error.
         problem: String,
     },
-    /// The disk refused.
+    /// Reading or writing failed.
     #[error("cannot use {}: {source}", .path.display())]
     Io {
-        /// The list.
+        /// The list file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }
 
-/// Whether something was done.
+/// The effect of adding or removing a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryChange {
-    /// It was.
+    /// The list was changed.
     Made,
-    /// It was so already.
+    /// The list already had the requested state.
     None,
 }
 
 /// A document of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryDocument {
-    /// `user/library`, and the file in it.
+    /// `user/library`, and the path of the file within it.
     pub heading: String,
-    /// Where it lies.
     pub path: PathBuf,
-    /// What it says.
     pub text: String,
 }
 
 impl Libraries {
-    /// The libraries kept in this folder, which need not be there.
+    /// Uses the libraries in this folder, which need not exist.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// Where the repository is checked out.
+    /// Returns the folder of the checked-out repository.
     pub fn repository(&self) -> PathBuf {
         self.folder.join("repository")
     }
 
-    /// The list.
+    /// Returns the path of the list file.
     pub fn list(&self) -> PathBuf {
         self.folder.join("libraries.toml")
     }
 
-    /// Where the repository is fetched from: a URL or a path.
+    /// Returns the URL or path from which the repository is fetched.
     pub fn source(&self) -> Result<String, LibraryError> {
         Ok(self
             .read()?
@@ -119,24 +116,25 @@ impl Libraries {
             .unwrap_or_else(|| DEFAULT_SOURCE.to_owned()))
     }
 
-    /// Fetches from somewhere else from now on.
+    /// Sets the URL or path from which the repository is fetched.
     pub fn set_source(&self, source: &str) -> Result<(), LibraryError> {
         let mut stored = self.read()?;
         stored.source = Some(source.to_owned());
         self.write(&stored)
     }
 
-    /// The libraries a project uses, as `domain/user/library`, in the order they were added.
+    /// Returns the libraries of a project, as `domain/user/library` in the order they were added.
     pub fn added(&self, root: &Path) -> Result<Vec<String>, LibraryError> {
         Ok(self.read()?.projects.remove(&key(root)).unwrap_or_default())
     }
 
-    /// The library of a name: `library`, `user/library` or `domain/user/library`.
+    /// Finds the library with this name, given as `library`, `user/library` or
+    /// `domain/user/library`.
     pub fn find(&self, name: &str) -> Result<String, LibraryError> {
         find_in(&self.repository(), name)
     }
 
-    /// Lets a project use a library.
+    /// Adds a library to a project.
     pub fn add(&self, root: &Path, library: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read()?;
         let used = stored.projects.entry(key(root)).or_default();
@@ -148,7 +146,7 @@ impl Libraries {
         Ok(LibraryChange::Made)
     }
 
-    /// Takes a library from a project, by any form of its name.
+    /// Removes a library from a project, given by any form of its name.
     pub fn remove(&self, root: &Path, name: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read()?;
         let used = stored.projects.entry(key(root)).or_default();
@@ -161,8 +159,8 @@ impl Libraries {
         Ok(LibraryChange::Made)
     }
 
-    /// The documents of the libraries a project uses, in the order they were added and of their
-    /// paths.
+    /// Reads the documents of a project's libraries, in the order the libraries were added and
+    /// sorted by path.
     pub fn documents(
         &self,
         knowledge: &KnowledgePaths,
@@ -188,7 +186,7 @@ impl Libraries {
         found
     }
 
-    /// The documents of one library.
+    /// Reads the documents of one library.
     pub fn documents_of(
         &self,
         library: &str,
@@ -220,7 +218,7 @@ impl Libraries {
     }
 }
 
-/// The documents of the libraries that auto-coder's chat uses in a project.
+/// Reads the documents of the libraries that auto-coder's chat uses in a project.
 pub fn of_auto_coder(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
@@ -239,7 +237,7 @@ pub fn of_auto_coder(
     found
 }
 
-/// The library of a name in a repository, in any form.
+/// Finds the library with this name in a repository, given by any form of its name.
 fn find_in(repository: &Path, name: &str) -> Result<String, LibraryError> {
     let wanted: Vec<_> = name.split('/').collect();
     let mut found = Vec::new();
@@ -281,7 +279,7 @@ fn documents_in(
         let Some(read) = file::read(knowledge, &path, problems) else {
             continue;
         };
-        // A link in the repository must not bring in what lies elsewhere.
+        // A link in the repository must not bring in files from elsewhere.
         if read
             .real
             .starts_with(top.canonicalize().unwrap_or_else(|_| top.clone()))
@@ -304,7 +302,7 @@ fn key(root: &Path) -> String {
     root.display().to_string()
 }
 
-/// The folders in a folder, without hidden ones and links.
+/// Returns the names of the folders in a folder, without hidden ones and links.
 fn folders(folder: &Path) -> Vec<String> {
     let is_folder = |name: &String| {
         let plain = folder
@@ -316,7 +314,7 @@ fn folders(folder: &Path) -> Vec<String> {
     file::names(folder).into_iter().filter(is_folder).collect()
 }
 
-/// The Markdown files below a folder, in the order of their paths.
+/// Returns the Markdown files below a folder, sorted by path.
 fn markdown_below(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![(top.to_owned(), 0)];

@@ -1,4 +1,4 @@
-//! What auto-coder's chat remembers of a project: the files in focus, and the libraries in use.
+//! The memory of auto-coder's chat for a project: the files in focus, and the libraries in use.
 
 use std::path::{Path, PathBuf};
 
@@ -9,24 +9,24 @@ use crate::file;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// So many files are in focus at most: they are part of every request.
+/// Maximum files in focus, because they are part of every request.
 const MOST_FILES: usize = 100;
 
-/// What is remembered.
+/// The parts of the chat's memory that haft uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatMemory {
-    /// Files of the project that are still there, as paths below its root.
+    /// Existing files of the project, relative to its root.
     pub focus_files: Vec<String>,
-    /// Names of libraries whose documentation is used.
+    /// The names of the libraries whose documentation is used.
     pub libraries: Vec<String>,
 }
 
-/// Where it lies in a project.
+/// Returns the path of the memory file of a project.
 pub fn path(root: &Path) -> PathBuf {
     root.join(compat::MEMORY)
 }
 
-/// Reads it in a project that is trusted; what is not as auto-coder writes it is told and left out.
+/// Reads the memory file of a trusted project. Invalid content is reported and skipped.
 pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> ChatMemory {
     let path = path(&knowledge.root);
     if !knowledge.trusted || !path.is_file() {
@@ -71,7 +71,7 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Chat
     }
 }
 
-/// The names in a list, or those that something is kept under.
+/// Returns the strings of a list, or the keys of an object.
 fn names(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list

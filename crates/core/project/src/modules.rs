@@ -1,22 +1,22 @@
-//! Module documents: whether a project has any.
+//! Detects whether a project has module documents.
 //!
-//! The tools about them cost tokens in every request, so they are offered only where there is one.
-//! Looking for one must not hold up a start: it goes wide before deep, and ends after so many
-//! folders.
+//! The tools for module documents cost tokens in every request, so they are offered only if a
+//! project has such a document. The search must not delay the start: it is breadth-first and
+//! limited to a number of folders.
 
 use std::collections::VecDeque;
 use std::fs;
 
 use crate::knowledge::KnowledgePaths;
 
-/// The file that describes the folder it lies in.
+/// The file name of a module document, which describes its folder.
 pub const DOCUMENT: &str = ".ac.mod.md";
-/// So many folders are looked into.
+/// Maximum folders that are searched.
 const MOST_FOLDERS: usize = 500;
-/// Folders of what others made.
+/// Folders of dependencies and build outputs.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "dist", "vendor"];
 
-/// Whether there is a module document in one of the first folders of a project that is trusted.
+/// True if one of the first folders of a trusted project contains a module document.
 pub fn any(knowledge: &KnowledgePaths) -> bool {
     if !knowledge.trusted {
         return false;

@@ -1,5 +1,5 @@
-//! Things that are found by name: the first of a name wins, and the others are known to be
-//! shadowed.
+//! Items that are identified by a name. The first item of a name is used, and the others are
+//! recorded as shadowed.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,16 @@ use crate::file;
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
-/// A thing with a name.
+/// An item with a name, such as a command or a skill.
 pub trait Named {
-    /// Its name.
     fn name(&self) -> &str;
-    /// Where it lies.
+    /// Returns the file of the item.
     fn path(&self) -> &Path;
-    /// Whose it is.
+    /// Returns the level of the folder in which the item was found.
     fn level(&self) -> Level;
 }
 
-/// Says that a type with the fields `name`, `path` and `level` is [`Named`].
+/// Implements [`Named`] for a type with the fields `name`, `path` and `level`.
 macro_rules! named {
     ($type:ty) => {
         impl crate::named::Named for $type {
@@ -37,32 +36,31 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// One that another of the same name stands before.
+/// An item that is not used because another one has its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shadowed {
-    /// The name of both.
+    /// The name of both items.
     pub name: String,
-    /// The one that is not used.
+    /// The file of the unused item.
     pub path: PathBuf,
-    /// The one that is.
+    /// The item that is used instead.
     pub by: ShadowedBy,
 }
 
-/// What stands before another of the same name.
+/// The item that takes precedence over a shadowed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShadowedBy {
-    /// This file.
     File(PathBuf),
-    /// A part of haft.
+    /// A built-in part of haft.
     BuiltIn,
 }
 
-/// What was found of a kind.
+/// The items of one kind.
 #[derive(Clone, Debug)]
 pub struct NamedItems<T> {
-    /// In order of their names.
+    /// The items in use, sorted by name.
     pub items: Vec<T>,
-    /// Those that are not used.
+    /// The items that are not used.
     pub shadowed: Vec<Shadowed>,
 }
 
@@ -76,7 +74,7 @@ impl<T> Default for NamedItems<T> {
 }
 
 impl<T: Named> NamedItems<T> {
-    /// Takes one in unless its name is taken.
+    /// Adds an item, or records it as shadowed if its name is taken.
     pub(crate) fn add(&mut self, item: T) {
         match self.items.iter().find(|other| other.name() == item.name()) {
             Some(first) if first.path() == item.path() => {}
@@ -95,14 +93,14 @@ impl<T: Named> NamedItems<T> {
         self
     }
 
-    /// The one of a name.
+    /// Returns the item with this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.items.iter().find(|item| item.name() == name)
     }
 }
 
-/// Reads the files of a kind that have one of these endings, best folder first. A file that cannot
-/// be used is named, with everything that is wrong with it, and skipped.
+/// Loads the files of a kind that have one of these extensions, in order of precedence. All defects
+/// of an unusable file are reported, and the file is skipped.
 pub fn load_files<T: Named>(
     knowledge: &KnowledgePaths,
     kind: KnowledgeKind,

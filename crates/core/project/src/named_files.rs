@@ -1,8 +1,7 @@
-//! Which files of a project a command line names: what would run with it.
+//! Finds the files of a project that a command line would run.
 //!
-//! The line is never given to a shell. Every piece of it that could be a path counts where the
-//! project has such a file: one file too many costs a question, one too few would run what nobody
-//! has looked at.
+//! The line is never given to a shell. Every piece of it that could be a path counts if the project
+//! has such a file: a file too many costs a question, a file too few would run unreviewed code.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,7 +9,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What runs the file it is given, whatever that is called.
+/// Programs that run the file they are given, whatever its name.
 const INTERPRETERS: &[&str] = &[
     "bash",
     "bun",
@@ -39,7 +38,7 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
-/// What interpreters put behind the name of a module, and find in a folder.
+/// Suffixes that interpreters append to the name of a module or a folder.
 const ENDINGS: &[&str] = &[
     ".js",
     ".mjs",
@@ -55,7 +54,7 @@ const ENDINGS: &[&str] = &[
     "/package.json",
 ];
 
-/// The variables that stand for the project in hooks, and the folder worked in.
+/// Variables and commands in hooks that stand for the project or the working directory.
 const PROJECT: &[&str] = &[
     "${HAFT_PROJECT_DIR}",
     "$HAFT_PROJECT_DIR",
@@ -67,19 +66,20 @@ const PROJECT: &[&str] = &[
     "`pwd`",
 ];
 
-/// More pieces than a line has that somebody has read; what names more is not looked through.
+/// Limits on the pieces of a line and on the folders that are searched. A line with more is
+/// reported as too large; no line reviewed by a person comes near.
 const MOST_WORDS: usize = 1_000;
 const MOST_FOLDERS: usize = 16;
 
-/// Endings of files that are run whatever names them.
+/// Extensions of files that are run whenever they are named.
 const SCRIPTS: &[&str] = &[
     "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl",
     "ps1", "py", "rb", "sed", "sh", "ts", "tsx", "zsh",
 ];
 
-/// The files in the project `root`, by their path in it, that these lines name to be run when they
-/// are run in `cwd`: what can be run, and what an interpreter is given, but not what is only read
-/// or written. None where there is too much to look through.
+/// Returns the files of the project that these lines would run in `cwd`, relative to `root`.
+/// Executable files and arguments of interpreters count; files that are only read or written do
+/// not. `None` if there is too much to search.
 pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTreeSet<String>> {
     let words: Vec<String> = lines
         .iter()
@@ -119,7 +119,7 @@ pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTr
         let before = found.len();
         found.extend(named);
         if is_interpreter(word) {
-            // Options may have values of their own before the file.
+            // Options before the file may have values of their own.
             scripts = 3;
         } else if is_script {
             scripts = if found.len() > before {
@@ -132,7 +132,7 @@ pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTr
     Some(found)
 }
 
-/// The paths a word may stand for below a folder.
+/// Collects the paths below `folder` that a word may stand for.
 fn candidates(
     folder: &Path,
     word: &str,
@@ -162,7 +162,8 @@ fn candidates(
     }
 }
 
-/// Whether a file can be run as it is: by its mode, its ending or its first line.
+/// True if a file can be run directly: it is executable, has a script extension or begins with
+/// `#!`.
 fn is_runnable(path: &Path) -> bool {
     let is_executable = path
         .metadata()
@@ -181,8 +182,8 @@ fn first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
     Ok(bytes)
 }
 
-/// Whether an interpreter reads what the line gives it, or a part of the line is made by another
-/// program.
+/// True if an interpreter may read its program from the line's input, or if the output of another
+/// command is part of the line.
 fn feeds_interpreter(line: &str) -> bool {
     let piped = line
         .split('|')
@@ -194,7 +195,7 @@ fn feeds_interpreter(line: &str) -> bool {
         || piped.into_iter().any(is_interpreter)
 }
 
-/// A line without the files that output goes to.
+/// Removes the targets of output redirections from a line.
 fn without_output(line: &str) -> String {
     let mut parts = line.split('>');
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -210,8 +211,8 @@ fn without_output(line: &str) -> String {
     kept
 }
 
-/// Everything in a line that could be a path, in its order: its words as a shell takes them, and
-/// their pieces.
+/// Returns every piece of a line that could be a path, in order: the words as a shell splits them,
+/// and their parts.
 fn words(line: &str) -> Vec<String> {
     let line = PROJECT.iter().fold(line.to_owned(), |line, variable| {
         line.replace(variable, ".")
@@ -237,7 +238,7 @@ fn words(line: &str) -> Vec<String> {
     for token in tokens {
         let pieces = token.split(is_end).filter(|piece| *piece != token);
         for word in std::iter::once(token.as_str()).chain(pieces) {
-            // An option may have its value in the same word.
+            // The value of an option may follow in the same word, as in `-Ipath`.
             let value = word.get(2..).filter(|_| word.starts_with('-'));
             words.extend(std::iter::once(word).chain(value).map(str::to_owned));
         }
@@ -252,7 +253,7 @@ fn is_interpreter(word: &str) -> bool {
         || INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// A word below a folder, whatever it begins with.
+/// Returns a word as a path relative to the root, without leading slashes.
 fn relative<'a>(root: &Path, word: &'a str) -> &'a str {
     let below = root
         .to_str()
@@ -265,8 +266,8 @@ fn is_pattern(part: &str) -> bool {
     part.contains(['*', '?', '[', '{', '$', '`'])
 }
 
-/// What a path with patterns in it may stand for. What a variable holds is not known: it is
-/// anything.
+/// Collects the paths that a path with patterns may stand for. The value of a variable is unknown,
+/// so it matches anything.
 fn expand(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     let [part, rest @ ..] = parts else {
         paths.push(at);
@@ -287,7 +288,8 @@ fn expand(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// The path in the project of a file that is in it, a link as the link it is.
+/// Returns the path of an existing file relative to the root. A link is returned as the link itself
+/// if it lies in the project.
 fn inside(root: &Path, path: &Path) -> Option<String> {
     if !path.is_file() {
         return None;

@@ -1,4 +1,4 @@
-//! What is wrong with a file, for people: the rest works without it.
+//! Problems of single files, reported to the user; the other files still work.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,16 +6,15 @@ use std::path::PathBuf;
 /// A warning about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
-    /// The file.
     pub path: PathBuf,
-    /// The line, counted from 1, where one is known.
+    /// The line, from 1, if known.
     pub line: Option<usize>,
-    /// What is wrong, and what becomes of the file.
+    /// The problem, and the consequence for the file.
     pub what: String,
 }
 
 impl FileProblem {
-    /// About the whole file.
+    /// Creates a problem that concerns the whole file.
     pub fn new(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -24,7 +23,7 @@ impl FileProblem {
         }
     }
 
-    /// The same about one line, counted from 1.
+    /// Sets the line, counted from 1.
     #[must_use]
     pub fn at(mut self, line: usize) -> Self {
         self.line = Some(line);

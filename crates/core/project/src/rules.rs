@@ -1,7 +1,7 @@
-//! Rules: text the model works by.
+//! Rules: texts that guide the model.
 //!
-//! Of the project's folders only the first with a Markdown file counts; the user's folders are
-//! added after it. A file that is reached twice is loaded once.
+//! Of the project's rule folders only the first that contains a rule file is used; the user's
+//! folders are added after it. A file that is reached twice is loaded once.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use crate::front_matter::{self, Parted, WordList};
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
-/// When a rule is sent.
+/// The condition under which a rule is sent.
 #[derive(Clone, Debug)]
 pub enum Applies {
     /// In every request.
     Always,
-    /// In every request; it lists the others.
+    /// In every request, as the index of the other rules.
     Index,
     /// Once a matching file is read, edited or mentioned.
     To(Globs),
-    /// When the model reads its file.
+    /// Loaded when the model reads the rule's file.
     OnDemand,
 }
 
-/// Patterns of paths below the project's root.
+/// Patterns of paths relative to the project's root.
 #[derive(Clone, Debug)]
 pub struct Globs {
     patterns: Vec<String>,
@@ -41,18 +41,19 @@ impl Globs {
         &self.patterns
     }
 
-    /// Whether one of them matches a path relative to the project's root.
+    /// True if a pattern matches a path relative to the project's root.
     pub fn matches(&self, path: &Path) -> bool {
         self.set.is_match(path)
     }
 
-    /// The set, and what is wrong with those that are no patterns.
+    /// Compiles the patterns. Invalid ones are skipped and returned as problems.
     fn new(patterns: Vec<String>) -> (Self, Vec<String>) {
         let mut builder = GlobSetBuilder::new();
         let mut wrong = Vec::new();
         for pattern in &patterns {
             let written = pattern.trim_start_matches("./").trim_start_matches('/');
-            // `*.rs` means all of them, and a folder means what is in it.
+            // A pattern without a slash matches in every folder, and a folder matches everything
+            // below it.
             let mut full = if written.contains('/') {
                 written.to_owned()
             } else {
@@ -81,20 +82,16 @@ impl Globs {
     }
 }
 
-/// A rule file.
 #[derive(Clone, Debug)]
 pub struct RuleFile {
-    /// Its file name without `.md`.
+    /// The file name without its extension.
     pub name: String,
-    /// Where it lies.
     pub path: PathBuf,
-    /// Whose it is.
     pub level: Level,
-    /// What it is about.
     pub description: String,
-    /// When it is sent.
+    /// The condition under which the rule is sent.
     pub applies: Applies,
-    /// Its text, without the front matter.
+    /// The text without the front matter.
     pub text: String,
 }
 
@@ -108,7 +105,8 @@ struct RuleFrontMatter {
     always_apply: Option<bool>,
 }
 
-/// The folders rules come from: the first of the project's that has one, and all of the user's.
+/// Returns the folders from which rules are loaded: the first folder of the project that contains a
+/// rule file, and all of the user's.
 pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
     let mut from_project = false;
     let mut folders = knowledge.folders(KnowledgeKind::Rules);
@@ -121,7 +119,7 @@ pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFol
     folders
 }
 
-/// Reads the rules, in the order they are sent.
+/// Loads all rules, in the order they are sent.
 pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<RuleFile> {
     let mut reached = HashSet::new();
     let mut rules = Vec::new();
@@ -144,7 +142,7 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
     rules
 }
 
-/// The rule files of a folder.
+/// Returns the rule files of a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     file::with_ending(folder, compat::rule_endings(folder))
 }

@@ -1,7 +1,7 @@
-//! Skills: instructions for a kind of task, by the public format (`SKILL.md` in a folder of its
+//! Skills: instructions for a kind of task in the public format (`SKILL.md` in a folder of its
 //! own).
 //!
-//! Only name and description are in the prompt; the model reads the rest when the task comes up.
+//! The prompt contains only the name and the description; the model reads the rest on demand.
 
 use std::path::{Path, PathBuf};
 
@@ -14,31 +14,28 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// The longest description of the public format.
+/// Maximum characters of a description in the public format.
 const LONGEST_DESCRIPTION: usize = 1024;
 
-/// A skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name.
     pub name: String,
-    /// What it does and when to use it.
+    /// The purpose of the skill, and when to use it.
     pub description: String,
-    /// Its `SKILL.md`.
+    /// The path of the `SKILL.md` file.
     pub path: PathBuf,
-    /// Whose it is.
     pub level: Level,
-    /// What `SKILL.md` says.
+    /// The body of `SKILL.md`, without the front matter.
     pub text: String,
 }
 
 impl Skill {
-    /// The folder with everything that belongs to it.
+    /// Returns the folder of the skill.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// The other files of the skill, by their path in its folder, at most `most`.
+    /// Returns the other files of the skill, relative to its folder, at most `max_files` of them.
     pub fn files(&self, most: usize) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.folder().to_owned()];
@@ -74,7 +71,7 @@ struct SkillFrontMatter {
     description: Option<String>,
 }
 
-/// Reads the skills; one that cannot be used is named and skipped.
+/// Loads all skills. An unusable skill is reported and skipped.
 pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Skill> {
     let mut found = NamedItems::default();
     for folder in knowledge.folders(KnowledgeKind::Skills) {

@@ -1,8 +1,8 @@
-//! Which folders their user trusts, and what they held then.
+//! The folders that the user trusts, and their content at that time.
 //!
-//! The list is a file of the user's own, never of a project. An entry is bound to the real path of
-//! a folder and to the hash of everything in it that would run: a change of any of it takes the
-//! trust back until the user gives it again.
+//! The list is a file of the user, never of a project. An entry is bound to the canonical path of a
+//! folder and to the hash of everything in it that would run: any change revokes the trust until
+//! the user renews it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,36 +14,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::Footprint;
 
-/// What is looked at when a folder is trusted. Since 2 the files that hooks and servers name are.
+/// The version of the footprint that new entries record. Version 2 added the files named by hooks
+/// and servers.
 const EDITION: u32 = 2;
 
-/// The largest list of trusted folders that is read.
+/// Maximum size of the list of trusted folders, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
 const HEADING: &str =
     "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
-/// Whether a folder is trusted.
+/// The trust in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustState {
-    /// It is.
+    /// The folder is trusted.
     Trusted,
-    /// Nobody said so.
+    /// The folder was never trusted.
     Untrusted,
-    /// It was, but what would run is not what it was.
+    /// The folder was trusted, but files that would run have changed.
     Changed {
-        /// The files that are new, gone or different.
+        /// The files that were added, removed or changed.
         files: Vec<String>,
     },
-    /// It was, by a version that did not look at all that would run.
+    /// The folder was trusted by an older version of haft, which recorded fewer of the files that
+    /// would run.
     Outdated {
-        /// The files that are new, gone or different since.
+        /// The files that were added, removed or changed since.
         files: Vec<String>,
     },
 }
 
 impl TrustState {
-    /// Whether what the folder holds may be followed and run.
+    /// True if the folder's instructions may be followed and its programs run.
     pub fn is_trusted(&self) -> bool {
         match self {
             Self::Trusted => true,
@@ -52,28 +54,27 @@ impl TrustState {
     }
 }
 
-/// The list could not be read or written.
+/// The reason why the list was not read or written, or a folder not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// It is not what haft writes.
+    /// The list file is malformed.
     #[error("{}: {problem}; mend it or remove it (no folder is trusted then)", .path.display())]
     Unreadable {
-        /// The list.
+        /// The list file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parse error.
         problem: String,
     },
-    /// The disk refused.
+    /// Reading or writing failed.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The verb for the failed operation, such as `read`.
         doing: &'static str,
-        /// The list or its folder.
+        /// The list file or its folder.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// Not everything that would run could be looked at.
+    /// A part of the footprint could not be read.
     #[error(
         "{} cannot be trusted: not everything that would run could be looked at (a link to a folder, an unreadable file, or too many files under `.haft` or `.claude`)", .path.display()
     )]
@@ -96,7 +97,7 @@ struct TrustFile {
     folder: Vec<TrustRecord>,
 }
 
-/// What was found in a folder when it was trusted, and what was given to its servers.
+/// The content of a folder when it was trusted, and the grants to its servers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRecord {
@@ -104,32 +105,32 @@ pub struct TrustRecord {
     trusted_at: Timestamp,
     #[serde(default)]
     edition: u32,
-    /// The files that would run.
+    /// The files that would run, by path relative to the folder.
     #[serde(default)]
     pub runs: BTreeMap<String, ContentHash>,
-    /// What was given to servers, by their names.
+    /// The grants to the project's servers, by server name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerGrant>,
 }
 
-/// What a server of a project asks for beside the project and what commands have, or was given when
-/// the folder was trusted.
+/// Access of a project's server beyond the project and the access of commands: requested by the
+/// server, or granted when the folder was trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerGrant {
-    /// Hosts it may reach, as in `[sandbox] network`.
+    /// Hosts the server may reach, as in `[sandbox] network`.
     pub network: Vec<String>,
-    /// Folders it may write, as in `[sandbox] writable`.
+    /// Folders the server may write, as in `[sandbox] writable`.
     pub writable: Vec<PathBuf>,
 }
 
 impl TrustList {
-    /// The list in this file, which need not be there.
+    /// Uses the list in this file, which need not exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// How a folder stands. `root` is its real path.
+    /// Compares a folder with its entry. `root` is the folder's canonical path.
     pub fn state(&self, root: &Path) -> Result<TrustState, TrustError> {
         let stored = self.read()?;
         let Some(entry) = stored.folder.iter().find(|entry| entry.path == root) else {
@@ -150,7 +151,7 @@ impl TrustList {
         )
     }
 
-    /// What is known of a folder since it was trusted; nothing of one that was not.
+    /// Returns the entry of a folder, or an empty one if the folder was never trusted.
     pub fn record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
         Ok(self
             .read()?
@@ -160,13 +161,13 @@ impl TrustList {
             .unwrap_or_default())
     }
 
-    /// Trusts a folder as it is now, and gives its servers no more than they were given before.
-    /// `root` is its real path.
+    /// Trusts a folder with its current content. Its servers keep their grants. `root` is the
+    /// folder's canonical path.
     pub fn trust(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
         self.trust_and_grant(root, now, self.record(root)?.servers)
     }
 
-    /// The same, and gives this to its servers.
+    /// Like [`Self::trust_folder`], but replaces the grants of the folder's servers.
     pub fn trust_and_grant(
         &self,
         root: &Path,
@@ -194,7 +195,7 @@ impl TrustList {
         Ok(footprint)
     }
 
-    /// Takes the trust back and says whether there was any.
+    /// Revokes the trust in a folder. Returns false if it was not trusted.
     pub fn revoke(&self, root: &Path) -> Result<bool, TrustError> {
         let mut stored = self.read()?;
         let before = stored.folder.len();

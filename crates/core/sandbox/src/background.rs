@@ -1,4 +1,4 @@
-//! A command that runs beside everything else, until it ends or nobody holds it any more.
+//! Commands that run in the background until they end or their handle is dropped.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{FinishedCommand, LiveCommand, SandboxError};
 
-/// How a command ended, or why it could not be run.
+/// The result of a command, or the reason why it could not be run.
 pub type Ending = Arc<Result<FinishedCommand, SandboxError>>;
 
-/// A command that runs in the background. Dropping it ends the command and everything it started.
+/// A background command. Dropping it ends the command and everything it started.
 #[derive(Debug)]
 pub struct Background {
     live: LiveCommand,
@@ -21,7 +21,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Runs `command` as a task of its own; it must end when `cancel` fires.
+    /// Runs `command` as a separate task. The future must end when `cancel` fires.
     pub(crate) fn spawn(
         live: LiveCommand,
         cancel: CancellationToken,
@@ -40,24 +40,25 @@ impl Background {
         }
     }
 
-    /// Looks at it while it runs.
+    /// Returns a handle that observes the running command.
     pub fn live(&self) -> &LiveCommand {
         &self.live
     }
 
-    /// How it ended, once it has.
+    /// Returns how the command ended, or `None` while it runs.
     pub fn ending(&self) -> Option<Ending> {
         self.ending.borrow().clone()
     }
 
-    /// Waits for its end; none when whoever ran it was ended first.
+    /// Waits for the command to end. Returns `None` if the task that runs the command was aborted
+    /// first.
     pub async fn ended(&self) -> Option<Ending> {
         let mut ending = self.ending.clone();
         ending.wait_for(Option::is_some).await.ok()?.clone()
     }
 
-    /// Asks it to end, and everything it started with it; [`Background::ended`] tells when that is
-    /// done.
+    /// Asks the command and everything it started to end; [`Background::wait_for_end`] returns when
+    /// that is done.
     pub fn stop(&self) {
         self.cancel.cancel();
     }

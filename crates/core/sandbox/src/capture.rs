@@ -1,9 +1,9 @@
-//! Output in bounded memory: the head and the tail are kept, everything is counted, the whole goes
-//! to a file.
+//! Captures output in bounded memory: keeps the head and the tail, counts everything, and writes
+//! the full output to a file.
 //!
-//! Invariants: no more than twice the byte limit of each stream is held whatever a command writes;
-//! the counts are exact; a spill file is private, was not there before, and one made on overflow
-//! stays only if the command's end was seen.
+//! Invariants: at most twice the byte limit is held per stream, however much a command writes; the
+//! counts are exact; a spill file is private and did not exist before; a spill file made on
+//! overflow is kept only if the command was observed until its end.
 
 mod ends;
 mod recorder;
@@ -21,34 +21,35 @@ pub use spill::SpillProblem;
 
 use crate::live::OutputStream;
 
-/// How output is kept.
+/// Settings for capturing the output of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// What will be shown of each stream. This many bytes of its head and of its tail are held in
-    /// memory.
+    /// The limits for showing a stream. Up to this many bytes of its head, and of its tail, are
+    /// held in memory.
     pub limits: CutLimits,
-    /// Where the whole of a stream goes: this path with `.stdout` or `.stderr` appended, or `.log`
-    /// where both are one. The file must not exist; it is created readable by its owner only.
+    /// The path prefix of the spill files, to which `.stdout` or `.stderr` is appended, or `.log`
+    /// if the streams are joined. The files must not exist; they are created readable by their
+    /// owner only.
     pub spill: Option<PathBuf>,
-    /// The most bytes that go to each spill file.
+    /// Maximum bytes of each spill file.
     pub spill_bytes: u64,
-    /// When the file is created.
     pub spill_from: SpillFrom,
 }
 
-/// When a spill file is created.
+/// The moment when a spill file is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpillFrom {
-    /// Once the output exceeds its limits. The file is removed again if the command is given up
+    /// Once the output exceeds its limits. The file is removed again if the command is abandoned
     /// before its end.
     #[default]
     Overflow,
-    /// At once, so that it can be read while the command runs. It stays whatever happens.
+    /// At the start, so that the file can be read while the command runs. It is always kept.
     Start,
 }
 
 impl Capture {
-    /// Output shown within these limits, its whole in files beginning with this path.
+    /// Shows output within `limits` and writes the full output to files whose paths start with
+    /// `spill`.
     pub fn spilling_to(limits: CutLimits, spill: impl Into<PathBuf>) -> Self {
         Self {
             limits,
@@ -57,7 +58,7 @@ impl Capture {
         }
     }
 
-    /// The file of one stream.
+    /// Returns the path of the spill file of `stream`.
     fn file_of(&self, stream: OutputStream) -> Option<PathBuf> {
         let mut path = self.spill.clone()?.into_os_string();
         path.push(match stream {
@@ -70,7 +71,7 @@ impl Capture {
 }
 
 impl Default for Capture {
-    /// Limits for a model, no spill file.
+    /// The limits for output shown to a model, without a spill file.
     fn default() -> Self {
         Self {
             limits: CutLimits::default(),
@@ -81,29 +82,29 @@ impl Default for Capture {
     }
 }
 
-/// What was kept of one stream.
+/// The captured part of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
-    /// Its first bytes.
+    /// The first bytes of the stream.
     pub head: Vec<u8>,
-    /// Its last bytes, following the head directly where [`CapturedOutput::bytes`] is the length
-    /// of both.
+    /// The last bytes of the stream. They directly follow the head if [`CapturedOutput::bytes`]
+    /// equals the length of both.
     pub tail: Vec<u8>,
-    /// All its bytes, kept or not.
+    /// The number of bytes in the whole stream.
     pub bytes: u64,
-    /// All its lines; the last one counts with or without its line end.
+    /// The number of lines in the whole stream; the last one counts with or without its line end.
     pub lines: u64,
-    /// The file that holds the whole.
+    /// The file with the full output.
     pub spill: Option<PathBuf>,
-    /// Why that file is missing or does not hold the whole.
+    /// The reason why that file is missing or incomplete.
     pub spill_problem: Option<SpillProblem>,
 }
 
 impl CapturedOutput {
-    /// The text to show: sanitised, within the limits, with a marker line where something is
+    /// Returns the text to show: sanitized, within `limits`, with a marker line where something is
     /// missing.
     ///
-    /// The counts of the cut are those of the sanitised text; [`CapturedOutput::bytes`] and
+    /// The counts of the cut refer to the sanitized text; [`CapturedOutput::bytes`] and
     /// [`CapturedOutput::lines`] are exact.
     pub fn text(&self, limits: CutLimits) -> Cut {
         let gap = self.bytes - (self.head.len() + self.tail.len()) as u64;
@@ -113,7 +114,7 @@ impl CapturedOutput {
                 limits,
             );
         }
-        // A character that was cut in two at the gap counts as missing.
+        // A character split by the gap counts as missing.
         let head = without_open_character(&self.head);
         let tail = without_continuation(&self.tail);
         let torn = (self.head.len() - head.len() + self.tail.len() - tail.len()) as u64;
@@ -131,7 +132,7 @@ fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
 
-/// The bytes without a UTF-8 character that begins but does not end at their end.
+/// Removes an incomplete UTF-8 character from the end.
 fn without_open_character(bytes: &[u8]) -> &[u8] {
     let from = bytes.len().saturating_sub(3);
     for at in (from..bytes.len()).rev() {
@@ -151,7 +152,7 @@ fn without_open_character(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The bytes without the rest of a UTF-8 character that began before them.
+/// Removes the rest of a split UTF-8 character from the beginning.
 fn without_continuation(bytes: &[u8]) -> &[u8] {
     let torn = bytes
         .iter()

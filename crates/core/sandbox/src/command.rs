@@ -1,4 +1,4 @@
-//! What is to run, and what became of it.
+//! Commands to run and their results.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,26 +8,25 @@ use std::time::Duration;
 use crate::visibility::CommandPaths;
 use crate::{CapturedOutput, ConfinementSpec, HiddenPath};
 
-/// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// The program and its arguments. A program without a slash is looked up in the `PATH` of
     /// [`CommandSpec::env`].
     pub argv: Vec<OsString>,
-    /// The folder it runs in.
+    /// The working folder.
     pub cwd: PathBuf,
-    /// Its complete environment: nothing is inherited.
+    /// The complete environment: nothing is inherited.
     pub env: Vec<(String, String)>,
-    /// After this long it is ended.
+    /// The command is ended after this time.
     pub timeout: Duration,
-    /// What it reads.
     pub stdin: Stdin,
-    /// What holds it in; nothing when absent.
+    /// The confinement of the command; `None` runs it unconfined.
     pub confined: Option<Arc<ConfinementSpec>>,
 }
 
 impl CommandSpec {
-    /// A line for `/bin/sh`, with an empty environment and two minutes.
+    /// Creates a command that runs `line` in `/bin/sh`, with an empty environment and a timeout of
+    /// two minutes.
     pub fn shell(line: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             argv: vec!["/bin/sh".into(), "-c".into(), line.into()],
@@ -39,29 +38,26 @@ impl CommandSpec {
         }
     }
 
-    /// The same, held in.
     #[must_use]
     pub fn confined(mut self, confined: Option<Arc<ConfinementSpec>>) -> Self {
         self.confined = confined;
         self
     }
 
-    /// The same with this time to run.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The same with this environment.
     #[must_use]
     pub fn env(mut self, env: Vec<(String, String)>) -> Self {
         self.env = env;
         self
     }
 
-    /// Returns the path that the command names, or that `output` mentions, and that the sandbox
-    /// hides from the command.
+    /// Returns the first path hidden by the sandbox that the command names or that `output`
+    /// mentions.
     pub(crate) fn hidden_path(&self, output: &str) -> Option<HiddenPath> {
         let confined = self.confined.as_ref()?;
         let texts: Vec<_> = self
@@ -80,65 +76,63 @@ impl CommandSpec {
     }
 }
 
-/// What a command reads from its standard input, unless it is at a terminal. Otherwise there is
-/// none: it has a session of its own.
+/// The standard input of a command that is not at a terminal.
+///
+/// The command has a session of its own, so it cannot read from haft's terminal either.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing: the end of input comes at once, so that a command that asks a question ends instead
+    /// No input: the first read returns end of file, so a command that asks a question ends instead
     /// of waiting.
     #[default]
     Null,
-    /// This text, and then the end of input. It holds no NUL character.
+    /// This text, followed by the end of file. It contains no NUL character.
     Text(String),
 }
 
-/// How a command ended.
+/// The end of a command: an exit status, a signal, or the reason why the supervisor ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandExit {
-    /// By itself, with this status.
+    /// The command exited with this status.
     Code(i32),
-    /// By this signal, which the supervisor did not send.
+    /// A signal that the supervisor did not send ended the command.
     Signal(i32),
-    /// It took longer than its timeout and was ended.
+    /// The command reached its timeout and was ended.
     TimedOut,
-    /// It was cancelled and ended.
+    /// The caller canceled the command.
     Cancelled,
 }
 
-/// A command that has ended.
+/// The result of a command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedCommand {
-    /// How it ended.
     pub exit: CommandExit,
-    /// What it and its descendants wrote to standard output.
+    /// The standard output of the command and its descendants.
     pub stdout: CapturedOutput,
-    /// What it and its descendants wrote to standard error.
+    /// The standard error of the command and its descendants.
     pub stderr: CapturedOutput,
-    /// From the call to the last descendant's end.
+    /// The time from the call to the end of the last descendant.
     pub duration: Duration,
-    /// Whether all its descendants are gone.
     pub aftermath: Aftermath,
-    /// For a confined command that failed: a path it named or complained about that only the
-    /// sandbox hides.
+    /// For a confined command that failed: a path that the command named or reported, and that
+    /// exists but is hidden by the sandbox.
     pub hidden: Option<HiddenPath>,
 }
 
-/// Whether anything of a command is left.
+/// Reports whether all processes of a command are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aftermath {
     /// The supervisor saw the last descendant end.
     AllGone,
-    /// Some descendant could not be ended in time, such as one in an uninterruptible wait or of
-    /// another user.
+    /// Some descendant could not be ended in time, for example one in an uninterruptible wait or
+    /// owned by another user.
     StillDying,
 }
 
-/// Whether a command gets a pid namespace (and its own `/proc`) of its own.
+/// Controls whether a command gets its own pid namespace and its own `/proc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PidNamespace {
-    /// Where that is allowed without a user namespace, which is to say as root.
+    /// Creates a pid namespace where that needs no user namespace, which means as root.
     #[default]
     Privileged,
-    /// Never.
     Never,
 }

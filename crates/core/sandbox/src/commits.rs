@@ -1,18 +1,19 @@
-//! A commit from inside the sandbox: which repositories may be written, and with what environment.
+//! Commits from inside the sandbox: checks which repositories may be written, and makes the
+//! environment for that.
 //!
-//! `git add` and `git commit` write index, objects and refs. What they would run besides is
-//! switched off: hooks, monitor, editor, signatures, maintenance. A filter cannot be switched off
-//! by name, so a repository whose own configuration has one that is not known stays closed, as does
-//! one whose configuration includes other files: its program may be a file of the project.
+//! `git add` and `git commit` write the index, objects, and refs. Everything else that they would
+//! run is switched off: hooks, file system monitor, editor, signatures, maintenance. Filters cannot
+//! be switched off by name, so a repository stays read-only if its own configuration has an unknown
+//! filter or includes other files: such a program may be a file of the project.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// More than this is no configuration that somebody wrote.
+/// A larger configuration file is rejected: no user writes one.
 const MOST_CONFIG: u64 = 1 << 20;
 
-/// Filters that are programs of the machine.
+/// Prefixes of filter commands that are installed on the machine.
 const KNOWN_FILTERS: &[&str] = &[
     "git-lfs ",
     "git lfs ",
@@ -21,11 +22,12 @@ const KNOWN_FILTERS: &[&str] = &[
     "\\\"git-crypt\\\" ",
 ];
 
-/// Keys that name programs: those of filters, and those of drivers for differences and merges.
+/// Keys of filters, whose values are commands.
 const FILTER_KEYS: &[&str] = &["clean", "smudge", "process"];
+/// Keys of diff and merge drivers, whose values are commands.
 const DRIVER_KEYS: &[&str] = &["textconv", "command", "external", "driver"];
 
-/// Settings that win over every configuration.
+/// Settings that override every configuration file.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -40,7 +42,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("protocol.allow", "never"),
 ];
 
-/// The environment of a command that may commit, made from that of others.
+/// Returns the environment of a command that may commit, made from the environment of ordinary
+/// commands.
 pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     let mut all: Vec<_> = given
         .iter()
@@ -63,8 +66,10 @@ pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     all
 }
 
-/// Whether a commit may write this `.git`. What must be there to be closed is made where it is
-/// missing.
+/// Returns true if a commit may write this `.git` folder.
+///
+/// Creates the `hooks` and `info` folders if they are missing, because the sandbox can only protect
+/// folders that exist.
 pub(crate) fn may_be_written(repository: &Path) -> bool {
     let is_folder = |path: &Path| {
         path.symlink_metadata()
@@ -87,8 +92,7 @@ pub(crate) fn may_be_written(repository: &Path) -> bool {
     kept && fs::read_to_string(config).is_ok_and(|text| names_no_programs(&text))
 }
 
-/// Whether a configuration has no hooks, no includes, no drivers, and no filters but those that are
-/// known.
+/// True if a configuration has no hooks, no includes, no drivers, and only known filters.
 fn names_no_programs(config: &str) -> bool {
     let text = config.to_ascii_lowercase();
     if ["[include", "[hook"]
@@ -98,7 +102,8 @@ fn names_no_programs(config: &str) -> bool {
         return false;
     }
     let known = |value: &str| KNOWN_FILTERS.iter().any(|known| value.starts_with(known));
-    // A value on the line of its section is not read here, nor one over several lines.
+    // A value on its section's line, or one that spans several lines, is not parsed here; such a
+    // configuration is rejected.
     !text.contains("\\\n")
         && text
             .lines()

@@ -4,35 +4,35 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// How commands are held in.
+/// Settings of the sandbox that confines commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// By which means.
+    /// The layer that confines commands.
     pub mode: SandboxMode,
-    /// Hosts that commands may reach, such as `crates.io` or `*.example.com:443`; `*` alone is the
-    /// whole network.
+    /// Hosts that commands may reach, such as `crates.io` or `*.example.com:443`; a single `*`
+    /// allows the whole network.
     pub network: Vec<String>,
-    /// Further folders that commands may write; absolute, or below the home folder with `~/`.
+    /// Additional folders that commands may write to; absolute, or `~/…` for the home folder.
     pub writable: Vec<PathBuf>,
-    /// Further folders and files that commands may not read; written the same way.
+    /// Additional folders and files that commands may not read; absolute or `~/…`.
     pub hidden: Vec<PathBuf>,
     /// Folders and files that commands may read although they lie below `/tmp` or in a hidden
-    /// folder; written the same way.
+    /// folder; absolute or `~/…`.
     pub readable: Vec<PathBuf>,
 }
 
-/// By which means commands are held in.
+/// The layer that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// The best there is here.
+    /// The strongest layer that works on this machine.
     #[default]
     Auto,
-    /// Namespaces; without them each command is asked for.
+    /// Namespaces only. If they are not available, each command needs an approval.
     Namespace,
-    /// Landlock; without it each command is asked for.
+    /// Landlock only. If it is not available, each command needs an approval.
     Landlock,
-    /// Not at all: each command is asked for.
+    /// No confinement: each command needs an approval.
     Off,
 }

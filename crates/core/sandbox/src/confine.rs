@@ -1,16 +1,17 @@
-//! From a policy to a command that is held in.
+//! Confines a command according to a policy.
 //!
-//! Two ways, best first. In a **namespace** of its own the command sees the file system read-only
-//! but for the project, added folders and a private `/tmp`; secrets are covered, protected files
-//! are sealed whether or not they exist, and there is no network that was not granted. With
-//! **Landlock** alone it can write no more than that, but protected files inside the project cannot
-//! be told from others. Both add what every confined command gets: no new privileges, no
-//! capabilities that reach beyond files, and a filter that refuses the system calls by which
-//! processes leave such places.
+//! There are two methods, the stronger first. In **namespaces** the command sees a read-only file
+//! system except for the project, added folders, and a private `/tmp`. Secrets are covered,
+//! protected files are sealed even if they don't exist, and only the granted network is reachable.
+//! With **Landlock** alone the command can write to these folders only, too, but protected files
+//! inside the project cannot be excluded. Both methods add the restrictions that every confined
+//! command gets: no new privileges, no capabilities except those over files, and a filter that
+//! refuses the system calls by which a process could escape.
 //!
-//! Only Linux has either. Everything happens in the helper, between haft and the command.
-//! Invariant: a command that was to be confined either runs confined, by exactly the way asked for,
-//! or does not run.
+//! Only Linux supports these methods. The setup runs in the helper, between haft and the command.
+//!
+//! Invariant: a command with a confinement runs confined by exactly the requested method, or does
+//! not run.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -31,27 +32,25 @@ pub(crate) use step::{AtStep, ConfinementFailure};
 
 use serde::Serialize;
 
-/// No covers are made here, so none are left.
+/// Does nothing: covers are created only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn remove_left_covers(_notes: &std::path::Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How a command is held in.
+/// The mechanism that confines a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfinementMethod {
-    /// In namespaces of its own, made by the helper.
+    /// Namespaces, created by the helper.
     Namespace,
-    /// By Landlock and a filter of system calls.
+    /// Landlock and a filter of system calls.
     Landlock,
 }
 
-/// What holds a command in: how, and what it may do.
+/// The confinement of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfinementSpec {
-    /// How.
     pub method: ConfinementMethod,
-    /// What it may do.
     pub policy: SandboxPolicy,
 }

@@ -1,11 +1,12 @@
-//! The environment commands get: an allow-list, and no key whatever its name.
+//! The environment of commands: an allow-list, from which variables with secret names are always
+//! removed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Passed on as they are.
+/// Variables that are passed on unchanged.
 const ALLOWED: &[&str] = &[
-    // Who and where
+    // User and locale
     "PATH",
     "HOME",
     "USER",
@@ -16,7 +17,7 @@ const ALLOWED: &[&str] = &[
     "LANGUAGE",
     "TZ",
     "TMPDIR",
-    // Tool chains
+    // Toolchains
     "ANDROID_HOME",
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
@@ -52,14 +53,16 @@ const ALLOWED: &[&str] = &[
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
     "RUST_BACKTRACE",
-    "VIRTUAL_ENV", // Certificates
+    "VIRTUAL_ENV",
+    // Certificates
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
     "NIX_SSL_CERT_FILE",
     "NODE_EXTRA_CA_CERTS",
     "REQUESTS_CA_BUNDLE",
     "SSL_CERT_DIR",
-    "SSL_CERT_FILE", // Ways to the network
+    "SSL_CERT_FILE",
+    // Proxies
     "ALL_PROXY",
     "HTTPS_PROXY",
     "HTTP_PROXY",
@@ -70,10 +73,10 @@ const ALLOWED: &[&str] = &[
     "no_proxy",
 ];
 
-/// Families passed on as they are.
+/// Prefixes of further variables that are passed on unchanged.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Never passed on, even when a list above names it: what has one of these in its name.
+/// A variable whose name contains one of these is never passed on, even if a list above names it.
 const SECRETS: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -85,7 +88,7 @@ const SECRETS: &[&str] = &[
     "COOKIE",
 ];
 
-/// Always set: no colours, no pager and no question that nobody answers.
+/// Variables that are always set: no colors, no pager, and no prompts.
 const SET: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -95,8 +98,8 @@ const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// The environment for child processes, made from the whole one: sorted by name, each name once.
-/// Entries that are not UTF-8 are left out.
+/// Returns the environment for child processes, made from `all`: sorted by name, without duplicate
+/// names and without entries that are not UTF-8.
 ///
 /// ```
 /// let all = [("HOME", "/home/me"), ("OPENAI_API_KEY", "…"), ("EDITOR", "vi")];
@@ -130,8 +133,8 @@ fn may_pass(name: &str, value: &str) -> bool {
     allowed && !names_a_secret(name) && !(is_proxy(name) && value.contains('@'))
 }
 
-/// The values of variables whose names say that they are secret: what must never be stored or
-/// shown. Paths, words and names of people are none.
+/// Returns the values of variables with secret names, which must never be stored or shown. Values
+/// that are paths, that contain spaces, or that belong to the name of an author are not included.
 pub fn secret_values<Text: Into<OsString>>(
     all: impl IntoIterator<Item = (Text, Text)>,
 ) -> Vec<String> {
@@ -155,7 +158,7 @@ fn names_a_secret(name: &str) -> bool {
     SECRETS.iter().any(|secret| name.contains(secret))
 }
 
-/// The address of a proxy may hold a password before an `@`.
+/// True for proxy variables, whose address may contain a password before an `@`.
 fn is_proxy(name: &str) -> bool {
     name.to_ascii_uppercase().ends_with("_PROXY")
 }

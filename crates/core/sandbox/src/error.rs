@@ -1,81 +1,72 @@
-//! Why a command could not be run.
+//! Errors of commands that could not be run.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::{ConfinementStep, HiddenPath};
 
-/// A command could not be run. How a command that ran has ended is no error but an
-/// [`CommandExit`](crate::Exit).
+/// The reason why a command could not be run. A non-zero exit is not an error; see
+/// [`CommandExit`](crate::CommandExit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The command itself makes no sense.
+    /// The request is invalid, for example an argument contains a NUL character.
     #[error("the command cannot be run: {what}")]
     Invalid {
-        /// What is wrong with it.
+        /// The reason, as a clause for the error message.
         what: &'static str,
     },
-    /// The folder to run in is missing or closed.
+    /// The working folder is missing or not accessible.
     #[error("cannot run in the folder `{}`: {source}; give an existing folder", cwd.display())]
     Folder {
-        /// The folder asked for.
         cwd: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// The program is missing or is none.
+    /// The program is missing or not executable.
     #[error("cannot run the program `{program}`: {source}; check its name and the `PATH`")]
     Program {
-        /// The program asked for.
         program: String,
-        /// What the system said.
         source: io::Error,
     },
-    /// The program or the interpreter of a script exists, but the sandbox hides it.
+    /// The program, or the interpreter of a script, exists, but the sandbox hides it.
     #[error(
         "cannot run the program: {path}; move it to another folder, or add that path to `[sandbox] readable`"
     )]
     HiddenProgram {
-        /// The path that is hidden.
         path: HiddenPath,
     },
-    /// The folder to run in exists, but the sandbox hides it.
+    /// The working folder exists, but the sandbox hides it.
     #[error(
         "cannot run in the folder: {path}; move it to another folder, or add that path to `[sandbox] readable`"
     )]
     HiddenFolder {
-        /// The path that is hidden.
         path: HiddenPath,
     },
-    /// The helper could not be started.
+    /// The helper process could not be started.
     #[error("cannot start the supervisor `{}`: {source}", helper.display())]
     Helper {
-        /// The executable.
+        /// The helper's executable.
         helper: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// There is no terminal for it.
+    /// No pseudo-terminal could be opened for the command.
     #[error(
         "cannot open a terminal: {source}; there may be too many of them, or `/dev/ptmx` is missing"
     )]
     Terminal {
-        /// What the system said.
         source: io::Error,
     },
-    /// It could not be confined as it was to be, so it was not run.
+    /// The confinement could not be set up, so the command was not run.
     #[error("cannot confine the command ({step}: {source}), so it was not run")]
     Confinement {
-        /// What failed.
+        /// The step of the setup that failed.
         step: ConfinementStep,
-        /// What the system said.
         source: io::Error,
     },
-    /// The helper ended without a word about the command.
+    /// The helper ended without reporting how the command ended.
     #[error("the supervisor `{}` ended before the command did; whatever it had started was ended with it", helper.display())]
     HelperLost {
-        /// The executable.
+        /// The helper's executable.
         helper: PathBuf,
     },
 }

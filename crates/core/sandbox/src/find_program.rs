@@ -1,4 +1,4 @@
-//! Programs that haft starts by name, found where the model can't have put them.
+//! Finds programs that haft starts by name, outside the folders that the model can write to.
 //!
 //! A folder of the project may be in `PATH` (an activated `.venv`, `node_modules/.bin`). A program
 //! found there could be one that the model wrote, so such folders are skipped.
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use std::os::unix::fs::MetadataExt;
 
-/// Where programs usually are, if `PATH` names no other place.
+/// Folders searched after those of `PATH`.
 const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// Returns the first program called `name` in the folders of `search_path` that is outside
-/// `writable`. `None` if there is none. Links are not resolved in the result: programs such as
-/// Python find their files beside the link.
+/// `writable`, or `None`. Links are not resolved in the result: programs such as Python find their
+/// files beside the link.
 pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
     folders_outside(search_path, writable)
         .chain(USUAL.map(PathBuf::from))

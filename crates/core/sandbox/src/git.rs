@@ -1,14 +1,14 @@
-//! git, as haft runs it for itself: the only place where that is done.
+//! Runs git for haft itself; no other code does.
 //!
 //! A repository's configuration can name programs in more ways than can be listed: filters,
-//! monitors, hooks, drivers, helpers. So git never sees it. It works on a *view*: a repository
-//! folder of haft's own, with a configuration that haft wrote, that borrows objects, refs and index
-//! of the real one. Where the real one lies is found here, not by git, and only by the name `.git`:
-//! a bare repository that somebody put into the project is none.
+//! monitors, hooks, drivers, helpers. Git therefore never reads it. Instead, git works on a *view*:
+//! a repository folder made by haft, with a configuration written by haft, that borrows the
+//! objects, refs, and index of the real repository. haft itself locates the real repository, and
+//! only by the name `.git`: a bare repository that someone put into the project is not recognized.
 //!
-//! Invariants: no program but git itself is started; no submodule is entered; what is read is read
-//! in a sandbox without network in which nothing can be written, and what is written is named
-//! folder by folder.
+//! Invariants: no program but git itself is started; no submodule is entered; reading commands run
+//! in a sandbox without network in which nothing can be written, and writing commands list every
+//! folder that they may write to.
 
 mod program;
 mod repository;
@@ -33,7 +33,7 @@ use crate::{
 
 pub use repository::Git;
 
-/// What is decided for every command, whatever a configuration says.
+/// Options of every command, which override any configuration.
 const ALWAYS: &[&str] = &[
     "--no-pager",
     "-c",
@@ -66,7 +66,7 @@ const ALWAYS: &[&str] = &[
     "protocol.ext.allow=never",
 ];
 
-/// The same for the environment.
+/// Environment variables of every command on a view.
 const SET: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -77,82 +77,80 @@ const SET: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
 ];
 
-/// Of the given environment only these are passed on, and what leads to the network where there is
-/// one.
+/// The only variables of the given environment that are passed on, in addition to those for the
+/// network if the command may use it.
 const PASSED: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
 
-/// More output than this is refused.
+/// Maximum bytes of a command's output; more output is an error.
 const MOST_OUTPUT: usize = 256 << 20;
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Why git did not do what it was to do.
+/// An error of a git command.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is none that can be relied on.
+    /// No trustworthy git program was found.
     #[error("git is not installed, or only where this project or others could have put it")]
     NoProgram,
-    /// The project is not in one.
+    /// The project is not in a git repository.
     #[error("not a git repository")]
     NoRepository,
-    /// There is one that is not used, for this reason.
+    /// The repository exists but is not used.
     #[error("`{}` is not used: {why}", .at.display())]
     Refused {
-        /// What of it.
+        /// The path that is refused.
         at: PathBuf,
-        /// As a sentence's second half.
+        /// The reason, as the second half of a sentence.
         why: String,
     },
-    /// A folder of its own could not be made.
+    /// A folder for the view could not be created.
     #[error("cannot prepare `{}`: {source}", .at.display())]
     Prepare {
-        /// That folder.
         at: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
-    /// git could not be started, or not be held in.
+    /// Git could not be started or could not be confined.
     #[error("git cannot be run: {0}")]
     Run(#[from] SandboxError),
-    /// git said why.
+    /// Git failed with this message.
     #[error("git: {0}")]
     Failed(String),
 }
 
-/// The git of this machine, and what holds it in.
+/// The git program of this machine and its sandbox.
 #[derive(Clone, Debug)]
 pub struct GitProgram {
     path: PathBuf,
     supervisor: Supervisor,
-    /// Kept, because what it needs goes with it.
+    /// Stored whole because dropping it would end resources that it needs, such as the proxy.
     sandbox: Sandbox,
     environment: Vec<(String, String)>,
 }
 
-/// What goes into a commit.
+/// The changes that go into a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitScope {
-    /// What is staged.
+    /// The staged changes.
     Staged,
-    /// That, and every change of a file that git knows.
+    /// The staged changes and all changes of tracked files.
     Tracked,
 }
 
-/// What a command of git on haft's own repositories reaches.
+/// The resources that a git command on one of haft's own repositories may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitReach<'a> {
-    /// Its folder only; no configuration but the repository's.
+    /// The repository's folder only; no configuration except the repository's.
     Local,
-    /// The network too, with the configuration and the logins of the user.
+    /// The network too, with the user's configuration and credentials.
     Network {
-        /// To fetch from it; it may be a folder.
+        /// The URL or folder to fetch from.
         source: &'a str,
-        /// The socket of the user's agent for keys, where it is needed: the one thing outside that
-        /// is reached.
+        /// The socket of the user's SSH agent, if needed: the only path outside that the command
+        /// may use.
         agent: Option<&'a Path>,
     },
 }
 
-/// One command of git.
+/// A git command with its environment and permissions.
 #[derive(Default)]
 struct GitCall<'a> {
     cwd: &'a str,
@@ -165,8 +163,8 @@ struct GitCall<'a> {
 }
 
 impl GitProgram {
-    /// The first git in the `PATH` of this environment that lies outside of these folders and that
-    /// nobody else could have put there. It will be held in by this sandbox where there is one.
+    /// Finds the first git in the `PATH` of `environment` that lies outside `projects` and that no
+    /// other user could have put there. Git will run in `sandbox`.
     pub fn find(
         supervisor: &Supervisor,
         sandbox: &Sandbox,
@@ -189,8 +187,8 @@ impl GitProgram {
         })
     }
 
-    /// Runs a command on a repository that haft made in a folder of its own, and may write that
-    /// folder. Where it lies is for the arguments to say.
+    /// Runs a command on a repository that haft made in `folder`, which is writable for it. The
+    /// arguments must contain the repository's path.
     pub fn run_own(
         &self,
         folder: &Path,
@@ -226,9 +224,10 @@ impl GitProgram {
         .map(drop)
     }
 
-    /// Commits what is staged in the repository of a project, as the user, and gives what git says
-    /// of it. What a configuration would have git run for a commit is left out; where that
-    /// cannot be, nothing is committed.
+    /// Commits to the repository of a project as the user, and returns git's output.
+    ///
+    /// Programs that the configuration would run for a commit are switched off. If that is
+    /// impossible, nothing is committed.
     pub fn commit(
         &self,
         project: &Path,
@@ -281,8 +280,8 @@ impl GitProgram {
             .map(|printed| String::from_utf8_lossy(&printed).into_owned())
     }
 
-    /// Runs git, and gives what it printed. It blocks: from async code it is called on a thread
-    /// that may.
+    /// Runs git and returns its output. It blocks: async code must call it on a thread that may
+    /// block.
     fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
         let mut argv = vec![self.path.clone().into_os_string()];
         argv.extend(ALWAYS.iter().map(OsString::from));
@@ -370,7 +369,7 @@ impl GitProgram {
         all
     }
 
-    /// Where git finds programs of its own.
+    /// Returns the `PATH` in which git finds its own programs.
     fn search_path(&self) -> String {
         let beside = self
             .path
@@ -380,8 +379,8 @@ impl GitProgram {
         format!("{beside}:/usr/local/bin:/usr/bin:/bin")
     }
 
-    /// What holds a command in: nothing of the project can be written but what it names. To fetch,
-    /// git may see the user's logins.
+    /// Returns the confinement of a command: only the folders that it lists are writable. To fetch,
+    /// git may read the user's credentials. Returns `None` without a sandbox.
     fn confinement(&self, call: &GitCall<'_>) -> Option<ConfinementSpec> {
         let ConfinementSpec { method, policy } = self.sandbox.confined()?.as_ref().clone();
         let (hidden, network) = if call.network {
@@ -418,7 +417,7 @@ fn text(path: &Path) -> Result<&str, GitError> {
     })
 }
 
-/// Paths as git reads them, a line each, whatever their names hold.
+/// Formats paths as git reads them: one per line, quoted so that names may contain any byte.
 fn quoted<'a>(paths: impl IntoIterator<Item = &'a OsStr>) -> String {
     let mut all = String::new();
     for path in paths {

@@ -1,29 +1,30 @@
-//! How this process itself uses memory. Only glibc has these settings, and needs them.
+//! Tunes the memory allocator of this process. Only glibc has, and needs, these settings.
 
-/// Lets all threads share two heaps instead of having one each, every one of which keeps what was
-/// freed in it: in a long conversation that is up to a tenth of all memory, and haft's threads
-/// hardly ever allocate at the same time. What is large, such as the body of a request, is in no
-/// heap and so goes when it is freed; by itself glibc stops doing so after the first.
+/// Makes all threads share two heaps instead of one heap per thread.
 ///
-/// For `main`, before there is a second thread.
+/// Every heap retains its freed memory, which is up to a tenth of all memory in a long
+/// conversation, and haft's threads rarely allocate at the same moment. Large blocks, such as the
+/// body of a request, are mapped outside the heaps and returned to the system when they are freed;
+/// by default glibc raises that size threshold after the first large block is freed.
+///
+/// Call it in `main`, before a second thread is started.
 pub fn share_heaps() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "neither the standard library nor rustix has it")]
-    // SAFETY: these set numbers of the allocator, which takes a lock of its own for it.
+    // SAFETY: these calls set numbers of the allocator, which takes its own lock.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 2);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 * 1024);
     }
 }
 
-/// Gives what was freed back to the system: for the end of work that took much memory for a while,
-/// such as opening a conversation. By itself the allocator gives back only what lies at the end of
-/// a heap.
+/// Returns freed memory to the system. For the end of work that needed much memory for a while,
+/// such as opening a conversation: by default the allocator returns only the memory at the end of a
+/// heap.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "neither the standard library nor rustix has it")]
-    // SAFETY: this touches nothing but pages that hold no allocation, under the allocator's own
-    // locks.
+    // SAFETY: this touches only pages without allocations, under the allocator's own locks.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -1,9 +1,9 @@
-//! The helper's side: what stands between haft and the command.
+//! The helper's side of supervision: the processes between haft and the command.
 //!
-//! On Linux that is the [`guard`], with a keeper below it, on other systems the [`portable`] guard
-//! alone. Both speak over the socket that is the helper's standard input, wait for the first of
-//! these: the command's end, the timeout, the end of haft's side of the socket; and then end
-//! everything: politely, and after a moment of grace with `SIGKILL`.
+//! On Linux they are the [`guard`] and a keeper below it, on other systems only the [`portable`]
+//! guard. They use the socket that is the helper's standard input. They wait for the first of three
+//! events: the command ends, the timeout passes, haft's side of the socket closes. Then they end
+//! all processes of the command with `SIGTERM` and, after a grace period, with `SIGKILL`.
 
 mod command;
 #[cfg(target_os = "linux")]
@@ -40,12 +40,12 @@ use portable::guard;
 use crate::HELPER_ARG;
 use crate::wire::{self, HelperRequest};
 
-/// Runs this process as a supervisor helper if its arguments, the program's name included, say that
-/// it is one.
+/// Runs this process as a supervisor helper if its arguments, which include the program's name,
+/// request that.
 ///
-/// `main` calls it first thing, before it starts a thread or reads anything, and returns the code
-/// if there is one. A helper speaks over the socket that is its standard input and prints nothing:
-/// its output is the command's.
+/// `main` calls this first, before it starts a thread or reads anything, and returns the exit code
+/// if there is one. A helper communicates over the socket that is its standard input and prints
+/// nothing: its output is the command's.
 pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let is_helper = arguments
         .into_iter()
@@ -60,7 +60,7 @@ fn serve() -> io::Result<()> {
     sys::close_others_on_exec();
     control.set_read_timeout(Some(wire::IDLE))?;
     let request = HelperRequest::read_from(&mut control)?;
-    // So that it can be tested where it is not used.
+    // Tests on Linux use this to run the portable guard.
     #[cfg(feature = "test-helper")]
     if request
         .env
@@ -72,8 +72,8 @@ fn serve() -> io::Result<()> {
     guard(control, &request)
 }
 
-/// Standard input as our socket, with nothing in its place. Started by hand there is no socket:
-/// that is an error.
+/// Takes the socket from standard input and replaces it with `/dev/null`. Fails if standard input
+/// is no socket, as when a user starts the helper.
 fn take_control() -> io::Result<UnixStream> {
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     control.peer_addr()?;

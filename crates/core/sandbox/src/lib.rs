@@ -1,21 +1,21 @@
-//! From a command to a supervised child process of which nothing is left behind.
+//! Runs commands as supervised child processes and leaves none of their processes behind.
 //!
-//! Each command runs under its own small supervisor, a re-execution of the program itself: whatever
-//! ends a command (its own exit, a timeout, a cancellation, the death of haft) also ends every
-//! process it started. That holds for a command that is waited for, one in the background and one
-//! at a terminal alike. Output is captured in bounded memory. A command that is [`ConfinementSpec`]
-//! sees and reaches only what its [`SandboxPolicy`] names.
+//! Each command runs under its own small supervisor, a re-execution of this program. Whatever ends
+//! a command (its own exit, a timeout, a cancellation, the death of haft) also ends every process
+//! it started. This holds for foreground commands, background commands, and commands at a terminal
+//! alike. Output is captured in bounded memory. A command with a [`ConfinementSpec`] can access
+//! only what its [`SandboxPolicy`] lists.
 //!
-//! This crate decides nothing: it asks nobody for permission, reads no environment of its own and
-//! writes no file but the spill file it is told to. It is the only crate with `unsafe` code, and
-//! that is in `helper::sys`, `helper::namespaces`, `confine::linux::sys`, one line in `terminal`
-//! and, for test programs only, in `test_helper`.
+//! This crate must not ask for approvals, read the environment of its own process, or write any
+//! file but the spill file that the caller names. It is the only crate with `unsafe` code, and that
+//! is in `helper::sys`, `helper::namespaces`, `confine::linux::sys`, `allocator`, one line of
+//! `terminal` and, for test programs only, in `test_helper`.
 //!
-//! Read first: [`Supervisor::run`], [`CommandSpec`] (what goes in), [`FinishedCommand`] and
-//! [`CapturedOutput`] (what comes out); [`Background`] and [`TerminalSession`] for what is not
-//! waited for. The other side of the conversation is [`helper_entry`]. Tests of other crates enable
-//! the feature `test-helper` and use `Supervisor::for_tests`, with which any test program is its
-//! own helper.
+//! Read first: [`Supervisor::run`], [`CommandSpec`] (the input), [`FinishedCommand`] and
+//! [`CapturedOutput`] (the result); [`Background`] and [`TerminalSession`] for commands that the
+//! caller does not wait for. [`helper_entry`] runs in the supervising child process. Tests of other
+//! crates enable the feature `test-helper` and use `Supervisor::for_tests`, which makes the test
+//! program its own helper.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -34,7 +34,7 @@
 //!
 //! async fn list(program: OwnProgram) -> Result<(), haft_sandbox::SandboxError> {
 //!     let supervisor = Supervisor::new(program);
-//!     let command = CommandSpec::shell("ls", "/tmp").timeout(Duration::from_secs(10));
+//!     let command = CommandSpec::shell("ls", "/tmp").with_timeout(Duration::from_secs(10));
 //!     let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
 //!     assert_eq!(finished.exit, CommandExit::Code(0));
 //!     let shown = finished.stdout.text(CutLimits::default()).text;
@@ -102,5 +102,5 @@ pub use test_helper::LINGERING_HELPER;
 pub use visibility::{CommandPaths, HiddenCause, HiddenPath, PRIVATE_FOLDERS, private_entry};
 pub use waiting::AwaitedInput;
 
-/// The first argument with which a program is started as a supervisor helper.
+/// The first command-line argument that makes the program run as a supervisor helper.
 pub const HELPER_ARG: &str = "__haft-supervise";

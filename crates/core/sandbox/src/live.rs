@@ -1,5 +1,4 @@
-//! A look at a command while it runs: what it has written so far, and whether it waits for somebody
-//! to type.
+//! Observes a running command: its output so far, and whether it waits for input.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +11,15 @@ use crate::CapturedOutput;
 use crate::capture::Ends;
 use crate::waiting::{self, AwaitedInput, Terminals};
 
-/// Which stream of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputStream {
     Stdout,
     Stderr,
-    /// One that takes both, such as a terminal.
+    /// A stream that carries both, such as a terminal.
     Both,
 }
 
-/// Looks at a command while it runs. Clones look at the same command.
+/// A handle that observes a running command. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct LiveCommand(Arc<MonitorState>);
 
@@ -29,11 +27,11 @@ pub struct LiveCommand(Arc<MonitorState>);
 struct MonitorState {
     stdout: Mutex<StreamOutput>,
     stderr: Mutex<StreamOutput>,
-    /// What came since it was last taken, of both streams as it came.
+    /// The output of both streams since it was last taken, in order of arrival.
     fresh: Mutex<Ends>,
-    /// Bytes written so far, for those who wait for more.
+    /// The bytes written so far, as a channel for tasks that wait for more.
     bytes: watch::Sender<u64>,
-    /// The helper, while it lives.
+    /// The helper process while it lives.
     helper: Mutex<Option<Pid>>,
 }
 
@@ -50,8 +48,8 @@ impl Default for LiveCommand {
 }
 
 impl LiveCommand {
-    /// Looks at a command not started yet, and keeps this much of what comes between two calls of
-    /// [`LiveCommand::take_fresh`].
+    /// Creates a handle for a command that is not started yet, keeping output within `limits`
+    /// between two calls of [`LiveCommand::take_unread`].
     pub fn keeping(fresh: CutLimits) -> Self {
         Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
@@ -62,18 +60,18 @@ impl LiveCommand {
         }))
     }
 
-    /// What it has written to standard output so far; both streams where they are one.
+    /// Returns the standard output so far; both streams if they are joined.
     pub fn stdout(&self) -> CapturedOutput {
         self.captured(OutputStream::Stdout)
     }
 
-    /// What it has written to standard error so far.
+    /// Returns the standard error so far.
     pub fn stderr(&self) -> CapturedOutput {
         self.captured(OutputStream::Stderr)
     }
 
-    /// What came since this was last called. A control sequence that has only begun comes with its
-    /// end.
+    /// Returns the output since the previous call. An incomplete control sequence at the end is
+    /// held back until it is complete.
     pub fn take_fresh(&self) -> CapturedOutput {
         let runs = lock(&self.0.helper).is_some();
         let mut fresh = lock(&self.0.fresh);
@@ -84,19 +82,19 @@ impl LiveCommand {
         }
     }
 
-    /// How many bytes it has written so far.
+    /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         *self.0.bytes.borrow()
     }
 
-    /// Waits until it has written more than this many bytes.
+    /// Waits until the command has written more than `bytes` bytes.
     pub async fn wrote_more_than(&self, bytes: u64) {
-        // The sender lives as long as we do.
+        // The sender lives as long as this handle.
         let _ = self.0.bytes.subscribe().wait_for(|now| *now > bytes).await;
     }
 
-    /// Whether one of its processes waits for somebody to type, at whatever terminal. A command
-    /// without a terminal can still make one of its own.
+    /// Returns the input that one of the command's processes waits for, at any terminal. Even a
+    /// command without a terminal can create one.
     pub fn awaits_input(&self) -> Option<AwaitedInput> {
         self.waiting(Terminals::Any).map(|waiting| waiting.what)
     }
@@ -146,7 +144,7 @@ impl LiveCommand {
     }
 }
 
-/// What a thread that panicked left behind is still counted right.
+/// Locks a mutex even if a thread panicked while holding it: the counts remain correct.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

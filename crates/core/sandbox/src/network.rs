@@ -1,17 +1,17 @@
-//! The network of a confined command, host by host.
+//! The network of a confined command, filtered by host.
 //!
 //! ```text
-//! command ── TCP, loopback of its own namespace ── forward ── Unix socket ── Proxy ── the listed hosts
+//! command ── TCP, loopback of its own namespace ── forwarder ── Unix socket ── Proxy ── the listed hosts
 //! ```
 //!
-//! The command has no network but a loopback of its own. On it listens [`forward`], which copies
-//! every connection to a Unix socket and understands nothing. Behind that socket, in haft, is the
-//! [`Proxy`]: it takes `CONNECT` and plain HTTP, asks [`Hosts`] whether the host may be reached,
-//! looks up its name itself and connects to an address it has looked at.
+//! The command's network namespace has only a loopback interface. There [`forward_connections`]
+//! copies every connection to a Unix socket without parsing it. The [`Proxy`], in haft, serves that
+//! socket: it accepts `CONNECT` and plain HTTP, asks [`Hosts`] if the host is allowed, resolves its
+//! name itself, and connects to an address it has checked.
 //!
-//! Invariant: no byte leaves towards a host and port that [`Hosts`] does not list, nor, for a
-//! listed name, towards an address that is not public unless that address itself is listed. What a
-//! listed host does with what it is sent is not decided here.
+//! Invariant: no byte is sent to a host and port that [`Hosts`] does not list. For a listed name,
+//! no byte is sent to an address that is not public unless that address itself is listed. A listed
+//! host may do anything with the data it receives.
 
 mod forward;
 mod hosts;

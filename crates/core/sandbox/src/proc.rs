@@ -1,10 +1,10 @@
-//! What `/proc` tells of processes.
+//! Reads processes from `/proc`.
 
 use std::fs;
 
 use rustix::process::Pid;
 
-/// All processes below `root`, parents before children.
+/// Returns all processes below `root`, parents before children.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -18,8 +18,8 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
                 .parse()
                 .ok()
                 .and_then(Pid::from_raw)?;
-            // One reading is enough for what stands at the beginning; there may be many processes,
-            // and somebody waits.
+            // One short read suffices because the fields needed are at the beginning. This keeps
+            // the scan fast on machines with many processes.
             let mut stat = [0; 512];
             let read =
                 rustix::io::read(fs::File::open(format!("/proc/{pid}/stat")).ok()?, &mut stat)
@@ -38,13 +38,13 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// The parent in `pid (name) state parent …`.
+/// Parses the parent's pid in `pid (name) state parent …`.
 fn parent(stat: &[u8]) -> Option<Pid> {
     field(stat, 1)?.parse().ok().and_then(Pid::from_raw)
 }
 
-/// A field of a `stat` file, counted from the state, which is 0. The name before it may hold
-/// anything, also parentheses.
+/// Returns a field of a `stat` file. The state has index 0. The process name before it may contain
+/// any byte, even parentheses.
 pub(crate) fn field(stat: &[u8], index: usize) -> Option<&str> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;

@@ -1,9 +1,9 @@
-//! haft's own program as an open file.
+//! Opens haft's own program once, so that helpers always run this file.
 //!
-//! A command may be allowed to write the folder that haft is installed in (`node_modules/.bin`,
-//! `.venv/bin`, `target/`). If the helper were started by its path, a command could put a program
-//! of its own there, and that would run outside the sandbox. The program is therefore opened once,
-//! and the open file is what is executed.
+//! A command may have write access to the folder that haft is installed in (`node_modules/.bin`,
+//! `.venv/bin`, `target/`). If the helper were started by its path, a command could replace the
+//! program there, and the replacement would run outside the sandbox. The program is therefore
+//! opened once, and the open file is executed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,7 +12,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A program that was opened and is executed by its descriptor, whatever its path names later.
+/// A program that was opened once and is executed by its descriptor, even if its path names another
+/// file later.
 #[derive(Clone, Debug, Default)]
 pub struct OwnProgram {
     path: PathBuf,
@@ -20,14 +21,13 @@ pub struct OwnProgram {
 }
 
 impl OwnProgram {
-    /// Opens the program at `path`.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let file = File::open(&path)?;
         Ok(Self::from_file(file.into(), path))
     }
 
-    /// A program that is open already. `path` is where it was found, for messages and for sealing.
+    /// Creates a program from an open file. `path` is used for messages and for sealing.
     pub fn from_file(file: OwnedFd, path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -35,8 +35,8 @@ impl OwnProgram {
         }
     }
 
-    /// Opens the running program. On Linux this is the file that runs, even if its path names
-    /// another one by now.
+    /// Opens the running program. On Linux this is the running file itself, even if its path names
+    /// another file by now.
     pub fn running() -> io::Result<Self> {
         let path = std::env::current_exe()?;
         let own = if cfg!(target_os = "linux") {
@@ -48,7 +48,7 @@ impl OwnProgram {
         Ok(Self::from_file(file.into(), path))
     }
 
-    /// The path at which it was found.
+    /// Returns the path at which the program was found.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -75,5 +75,6 @@ impl PartialEq for OwnProgram {
 
 impl Eq for OwnProgram {}
 
-/// Names the running program to a command that a helper starts: the helper is the same program.
+/// The path by which a command can start this program: the helper that executes the command is the
+/// same file.
 pub const OF_HELPER: &str = "/proc/self/exe";

@@ -1,4 +1,4 @@
-//! The sandbox commands run in: the best one that can be had here, and what is known of it.
+//! Sets up the best sandbox that works on this machine and keeps its status.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,21 @@ use crate::{
     SandboxError, SandboxMode, SandboxPolicy, Supervisor,
 };
 
-/// How long a command that does nothing may take in a sandbox that is tried. A sandbox that fails
-/// is replaced by a weaker one, so a busy machine must not be taken for a failure.
+/// The time limit for a trial command, which does nothing. It is generous because a failed sandbox
+/// is replaced by a weaker one: a busy machine must not count as a failure.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The sandbox that commands run in.
+/// The sandbox that confines commands, or the reason for having none.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     status: SandboxStatus,
     confined: Option<Arc<ConfinementSpec>>,
-    /// What must be there as long as commands run in it.
+    /// Objects, such as the proxy, that must live as long as commands run in this sandbox.
     kept: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Sandbox {
-    /// Finds the best sandbox that can be had here, by trying: a process that does nothing is
-    /// confined.
+    /// Finds the best sandbox that works here by confining a process that does nothing.
     pub async fn set_up(supervisor: &Supervisor, policy: SandboxPolicy, mode: SandboxMode) -> Self {
         if cfg!(not(target_os = "linux")) {
             return Self::off("haft has no sandbox for this system, only for Linux");
@@ -79,7 +78,7 @@ impl Sandbox {
         }
     }
 
-    /// None, for this reason.
+    /// Returns a sandbox that confines nothing, with the reason to report.
     pub fn off(reason: &str) -> Self {
         let status = SandboxStatus {
             layer: SandboxLayer::None,
@@ -92,14 +91,14 @@ impl Sandbox {
         }
     }
 
-    /// The same, which keeps this as long as it is there itself.
+    /// Keeps `thing` alive as long as this sandbox lives.
     #[must_use]
     pub fn keeping(mut self, thing: Arc<dyn Any + Send + Sync>) -> Self {
         self.kept.push(thing);
         self
     }
 
-    /// The same for commands that work in these folders, and not in those of the project.
+    /// Returns this sandbox with `projects` as the writable project folders.
     #[must_use]
     pub fn for_work_in(&self, projects: Vec<PathBuf>) -> Self {
         let moved = |confined: &Arc<ConfinementSpec>| {
@@ -117,9 +116,10 @@ impl Sandbox {
         }
     }
 
-    /// What is put on a command that may commit to the repository of a project; nothing where it
-    /// may not: without namespaces, and where the repository's configuration names programs
-    /// that are not known.
+    /// Returns the confinement for a command that may commit to the repository of `project`.
+    ///
+    /// Returns `None` without namespaces, and if the repository's configuration names unknown
+    /// programs.
     pub fn for_commit(&self, project: &Path) -> Option<Arc<ConfinementSpec>> {
         let ConfinementSpec { method, policy } = self.confined.as_ref()?.as_ref();
         let repository = project.join(".git");
@@ -138,21 +138,21 @@ impl Sandbox {
         }))
     }
 
-    /// What holds commands in, and why it is no more.
+    /// Returns the active layer and the reasons why no stronger one is used.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
     }
 
-    /// What is put on each command; nothing when there is no sandbox.
+    /// Returns the confinement for each command, or `None` without a sandbox.
     pub fn confined(&self) -> Option<Arc<ConfinementSpec>> {
         self.confined.clone()
     }
 }
 
-/// What Landlock alone leaves open.
+/// The limitation reported if only Landlock is available.
 const LANDLOCK: &str = "Landlock cannot protect files inside the project, such as `.git`: commands that write are asked for";
 
-/// What it takes away beside.
+/// The limitation reported if hosts are listed and only Landlock is available.
 const NO_HOSTS: &str = "single hosts cannot be reached without namespaces: there is no network";
 
 fn name(method: ConfinementMethod) -> &'static str {
@@ -162,8 +162,8 @@ fn name(method: ConfinementMethod) -> &'static str {
     }
 }
 
-/// Confines a process that does nothing else, not even start a program. The project is left out:
-/// nothing is to be seen of this in it.
+/// Confines a process that does nothing, not even start a program. The project folders are left out
+/// so that the trial leaves no trace in them.
 async fn attempt(
     supervisor: &Supervisor,
     policy: &SandboxPolicy,
@@ -193,7 +193,8 @@ async fn attempt(
     }
 }
 
-/// A path of the configuration: absolute, or below the home folder with `~/`.
+/// Returns the absolute path for a path of the configuration, replacing a leading `~/` by the home
+/// folder. Returns `None` for a relative path, and for `~/` without a home folder.
 pub fn configured_path(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
     match (path.strip_prefix("~"), home) {
         (Ok(inside), Some(home)) => Some(home.join(inside)),

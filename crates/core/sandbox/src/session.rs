@@ -1,4 +1,4 @@
-//! A command at a terminal of its own, with which somebody speaks.
+//! Interactive commands, each at its own terminal.
 
 use std::io;
 use std::sync::Arc;
@@ -10,50 +10,48 @@ use crate::terminal::Master;
 use crate::waiting::{InputWait, Terminals};
 use crate::{AwaitedInput, Background, CapturedOutput, Ending};
 
-/// How often a command is looked at while nothing else happens.
+/// The interval between checks of a command that writes nothing.
 const GLANCE: Duration = Duration::from_millis(50);
-/// A command that has spoken and says nothing more for this long has nothing more to say for now.
+/// A command that has written something counts as quiet after this time without output.
 const QUIET: Duration = Duration::from_secs(2);
-/// The longest line a terminal takes while it collects lines; the kernel drops the rest without a
-/// word.
+/// Maximum bytes of a line while the terminal is in line mode; the kernel silently drops the rest.
 pub const LONGEST_LINE: usize = 4_095;
 
-/// A command at a terminal of its own. Dropping it ends the command and everything it started.
+/// A command at its own terminal. Dropping the session ends the command and everything it started.
 #[derive(Debug)]
 pub struct TerminalSession {
     command: Background,
     master: Arc<Master>,
 }
 
-/// Why a wait for a command is over.
+/// The reason why a wait for a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// It has ended.
+    /// The command has ended.
     Ended,
-    /// It waits for somebody to type.
+    /// The command waits for input.
     Awaits(AwaitedInput),
-    /// It has said something and is quiet now.
+    /// The command has written output and is quiet now.
     Quiet,
-    /// The time was over first.
+    /// The time ran out while the command was still working.
     Busy,
 }
 
-/// Something could not be typed.
+/// The reason why input could not be typed into a terminal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypeError {
-    /// The terminal would drop the end of a line.
+    /// A line is longer than the terminal accepts; the rest would be lost.
     #[error(
         "a line of {bytes} bytes is too long for the terminal, which takes at most {LONGEST_LINE}; put the text in a file"
     )]
     LongLine {
-        /// How long the line is.
         bytes: usize,
     },
-    /// The command does not read.
+    /// The command did not read the input in time.
     #[error("the command did not read what was typed in time")]
     NotRead,
-    /// The terminal is gone.
+    /// The terminal is closed.
     #[error("nothing could be typed: {0}")]
     Gone(io::Error),
 }
@@ -63,9 +61,8 @@ impl TerminalSession {
         Self { command, master }
     }
 
-    /// Types these bytes as they are, and waits for what comes of it: until the command has ended,
-    /// waits for input, or is quiet, but no longer than `patience`. Without bytes it only
-    /// waits.
+    /// Types `bytes` unchanged, then waits until the command has ended, waits for input, or is
+    /// quiet, but not longer than `timeout`. With no bytes, only waits.
     pub async fn interact(&self, bytes: &[u8], patience: Duration) -> Result<Pause, TypeError> {
         let deadline = Instant::now() + patience;
         let before = if bytes.is_empty() {
@@ -94,8 +91,10 @@ impl TerminalSession {
         }
     }
 
-    /// Waits until there is nothing to wait for. A wait for input that is still the one from before
-    /// what was typed is none: the command has not heard of it yet.
+    /// Waits until the command has ended, waits for input, is quiet, or `deadline` passes.
+    ///
+    /// An input wait equal to `before`, the one from before typing, does not count: the command has
+    /// not read the new input yet.
     async fn settle(&self, before: Option<InputWait>, deadline: Instant) -> Pause {
         let live = self.command.live();
         let mut spoken = false;
@@ -113,7 +112,7 @@ impl TerminalSession {
                 _ = self.command.ended() => continue,
                 () = live.wrote_more_than(seen) => {
                     (spoken, seen, since, last) = (true, live.bytes(), Instant::now(), None);
-                    // A program writes line by line; looking at each of them is no use.
+                    // Programs write line by line; checking after each line would be wasted work.
                     sleep(GLANCE).await;
                     continue;
                 }
@@ -141,28 +140,29 @@ impl TerminalSession {
             .waiting(Terminals::One(&self.master.own()))
     }
 
-    /// What it wrote since this was last called.
+    /// Returns the output since the previous call.
     pub fn take_output(&self) -> CapturedOutput {
         self.command.live().take_fresh()
     }
 
-    /// What it has written in all.
+    /// Returns the output since the start of the command.
     pub fn output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
 
-    /// How it ended, once it has.
+    /// Returns how the command ended, or `None` while it runs.
     pub fn ending(&self) -> Option<Ending> {
         self.command.ending()
     }
 
-    /// Waits for its end; none when whoever ran it was ended first.
+    /// Waits for the command to end. Returns `None` if the task that runs the command was aborted
+    /// first.
     pub async fn ended(&self) -> Option<Ending> {
         self.command.ended().await
     }
 
-    /// Asks it to end, and everything it started with it; [`TerminalSession::ended`] tells when
-    /// that is done.
+    /// Asks the command and everything it started to end; [`TerminalSession::wait_for_end`] returns
+    /// when that is done.
     pub fn stop(&self) {
         self.command.stop();
     }

@@ -1,11 +1,11 @@
-//! haft's side: starts a helper for each command, reads its output, hears how it ended.
+//! haft's side of supervision: starts a helper for each command, reads its output, and receives its
+//! exit status.
 //!
-//! Responsible for never waiting for ever and for leaving nothing behind: dropping the future of a
-//! command closes the socket, and that alone makes the helper end the command and everything it
-//! started.
+//! Invariant: it never waits forever and leaves no process behind. Dropping the future of a command
+//! closes the socket, and that alone makes the helper end the command and everything it started.
 //!
-//! Once the model has run a command, the helper of the next one is started ahead, while the model
-//! thinks: starting it takes longer than all it does.
+//! Once the model has run a command, the helper of the next command is started in advance, while
+//! the model is thinking: starting a helper takes longer than all its other work.
 
 use std::fmt;
 use std::io;
@@ -34,10 +34,10 @@ use crate::{
     HELPER_ARG, LiveCommand, PidNamespace, SandboxError, TerminalSession, TerminalSize,
 };
 
-/// How long the helper may take to end everything before haft goes on without it.
+/// The time limit for the helper to end everything, after which haft continues without it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs commands, each under a helper of its own.
+/// Runs commands, each under its own helper process.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     helper: OwnProgram,
@@ -46,8 +46,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor whose helper is this program, usually the running one: its `main` must begin
-    /// with [`helper_entry`](crate::helper_entry).
+    /// Creates a supervisor that starts `helper`, usually the running program, whose `main` must
+    /// begin with [`helper_entry`](crate::helper_entry).
     pub fn new(helper: OwnProgram) -> Self {
         Self {
             helper,
@@ -56,18 +56,17 @@ impl Supervisor {
         }
     }
 
-    /// The same with this use of pid namespaces.
     #[must_use]
     pub fn with_namespace(mut self, namespace: PidNamespace) -> Self {
         self.namespace = namespace;
         self
     }
 
-    /// Runs a command to its end and the end of everything it started.
+    /// Runs a command until it and everything it started has ended.
     ///
-    /// It is ended early when `cancel` fires, its time is over, the returned future is dropped, or
-    /// this process dies. An error means that it did not run at all, except for
-    /// [`SandboxError::HelperLost`].
+    /// The command is ended early when `cancel` fires, its timeout passes, the returned future is
+    /// dropped, or this process dies. An error means that the command did not run at all, except
+    /// for [`SandboxError::HelperLost`].
     pub async fn run(
         &self,
         command: &CommandSpec,
@@ -84,9 +83,8 @@ impl Supervisor {
         .await
     }
 
-    /// Like [`Supervisor::run`] for one of many commands: there is a way to look at it while it
-    /// runs, and the helper of the next is made ready after it. Always to be called within the
-    /// same runtime.
+    /// Like [`Supervisor::run`], but `live` observes the command while it runs, and the helper for
+    /// the next command is started afterwards. All calls must be made within one tokio runtime.
     pub async fn run_watched(
         &self,
         command: &CommandSpec,
@@ -103,13 +101,13 @@ impl Supervisor {
         finished
     }
 
-    /// Starts a command in the background. Its two streams are one, in the order they are written.
-    /// Must be called within a tokio runtime.
+    /// Starts a command in the background. Standard output and standard error are joined in the
+    /// order of writing. Must be called within a tokio runtime.
     pub fn start(&self, command: CommandSpec, capture: Capture) -> Background {
         self.spawn(command, Wires::Joined, capture, LiveCommand::default())
     }
 
-    /// Starts a command at a terminal of its own, which is also its standard input. Must be called
+    /// Starts a command at its own terminal, which is also its standard input. Must be called
     /// within a tokio runtime.
     pub fn open_terminal(
         &self,
@@ -127,9 +125,9 @@ impl Supervisor {
         ))
     }
 
-    /// Starts a command whose standard input and output are one socket, and gives the other end of
-    /// it: whoever holds that speaks with the command, and what it says there is not captured.
-    /// Standard error is. Must be called within a tokio runtime.
+    /// Starts a command whose standard input and output are one socket, and returns the other end
+    /// of the socket. Standard error is captured; the data on the socket is not. Must be called
+    /// within a tokio runtime.
     pub fn connect(
         &self,
         command: CommandSpec,
@@ -271,7 +269,7 @@ impl Supervisor {
         };
         let hidden = match exit {
             CommandExit::Code(0) | CommandExit::TimedOut | CommandExit::Cancelled => None,
-            // Where both streams are one, complaints are in the first.
+            // If the streams are joined, error messages are in the first.
             CommandExit::Code(_) | CommandExit::Signal(_) => {
                 let complaints = if first == OutputStream::Both {
                     &stdout
@@ -298,8 +296,8 @@ impl Supervisor {
                 Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
                 Wires::Joined => {
                     let (ours, theirs) = io::pipe()?;
-                    // Only our end: the command's would else be told "try again" where it expects
-                    // to wait.
+                    // Only haft's end becomes non-blocking: a command would get "try again" on the
+                    // other end where it expects to wait.
                     rustix::io::ioctl_fionbio(&ours, true)?;
                     (
                         Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)),
@@ -318,8 +316,8 @@ impl Supervisor {
                 .stdin(Stdio::from(theirs))
                 .stdout(stdout)
                 .stderr(stderr)
-                // Out of reach of what a terminal sends to haft's own group, from its first moment
-                // on.
+                // A group of its own from the start keeps signals that a terminal sends to haft's
+                // group away from the helper.
                 .process_group(0)
                 .spawn()?;
             let piped = process
@@ -343,26 +341,26 @@ impl Supervisor {
     }
 }
 
-/// Our end of a socket, and one that stays blocking, for the helper or its command. Both are closed
-/// on exec: nobody else can keep the socket open.
+/// Creates a socket pair: haft's end, and a blocking end for the helper or its command. Both are
+/// closed on exec, so no other program can keep the socket open.
 fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     Ok((UnixStream::from_std(ours)?, theirs.into()))
 }
 
-/// What connects a command with us.
+/// The streams that connect a command with haft.
 enum Wires {
-    /// A pipe for each of its two streams.
+    /// A separate pipe for each of the two output streams.
     Apart,
-    /// The same, of a helper that is started already.
+    /// Like `Separate`, but of a helper that is already started.
     Ready(Box<Helper>),
-    /// One pipe for both.
+    /// One pipe for both output streams.
     Joined,
-    /// A terminal: our side, and its own.
+    /// A terminal: haft's side, and the command's side.
     Terminal(TerminalReader, OwnedFd),
-    /// A socket for input and output, of which somebody else has the other end, and a pipe for
-    /// errors.
+    /// A socket for input and output, whose other end the caller holds, and a pipe for standard
+    /// error.
     Socket(OwnedFd),
 }
 
@@ -372,7 +370,7 @@ fn twice(fd: OwnedFd) -> io::Result<[Stdio; 2]> {
     Ok([fd.try_clone()?.into(), fd.into()])
 }
 
-/// A helper that was started, and the ends of what connects it with haft.
+/// A running helper and haft's ends of its streams.
 struct Helper {
     started: Instant,
     process: Child,
@@ -381,21 +379,21 @@ struct Helper {
     stderr: Source,
 }
 
-/// A helper that waits for its request.
+/// A started helper that waits for its request.
 #[derive(Clone, Default)]
 struct ReadyHelper(Arc<Mutex<Option<Box<Helper>>>>);
 
 impl ReadyHelper {
     fn take(&self) -> Option<Box<Helper>> {
         let mut helper = self.0.lock().ok()?.take()?;
-        // One that has ended, or is about to, is of no use.
+        // A helper that has ended, or will soon, is useless.
         let is_alive =
             helper.started.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
         is_alive.then_some(helper)
     }
 
-    /// Starts a helper and keeps it. A command that comes meanwhile waits for this helper instead of
-    /// starting another. If the start fails, the next command reports its own failure.
+    /// Starts a helper and keeps it. A command that arrives meanwhile waits for this helper instead
+    /// of starting another. If the start fails, the next command reports its own failure.
     fn fill(&self, start: impl FnOnce() -> Result<Helper, SandboxError>) {
         if let Ok(mut ready) = self.0.lock()
             && let Ok(helper) = start()
@@ -411,8 +409,8 @@ impl fmt::Debug for ReadyHelper {
     }
 }
 
-/// Hands over the request, waits for the report and for the end of all processes; `None` when the
-/// helper had nothing to say.
+/// Sends the request, then waits for the report and for the end of all processes. Returns `None` if
+/// the helper did not report.
 async fn converse(
     control: UnixStream,
     request: &[u8],
@@ -427,15 +425,15 @@ async fn converse(
         tokio::select! {
             heard = &mut answer => heard.ok(),
             () = cancel.cancelled() => {
-                // Closing our side is the order to stop.
+                // Closing haft's side of the socket orders the helper to stop.
                 drop(say);
                 timeout(PATIENCE, answer).await.ok().and_then(Result::ok)
             }
         }
     };
     if asked.is_err() || heard.is_none() {
-        // A guard reports before it does anything that takes time: this one is dead, or no guard at
-        // all.
+        // A working helper reports before it does anything slow, so this one is dead or another
+        // program.
         let _ = helper.kill().await;
         return None;
     }

@@ -1,4 +1,4 @@
-//! A pseudo-terminal: our side of it is read and written, the other side is the command's.
+//! A pseudo-terminal: haft reads and writes the master side, the command gets the other side.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,17 +15,15 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::waiting::OwnTerminal;
 
-/// How large a terminal says it is.
+/// The size that a terminal reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
-    /// Lines.
     pub rows: u16,
-    /// Characters a line.
     pub columns: u16,
 }
 
 impl Default for TerminalSize {
-    /// Wide enough that programs do not break lines a model would have to join again.
+    /// Wide enough that programs rarely break lines, which a model would have to join again.
     fn default() -> Self {
         Self {
             rows: 40,
@@ -34,21 +32,21 @@ impl Default for TerminalSize {
     }
 }
 
-/// Our side of a pseudo-terminal.
+/// The master side of a pseudo-terminal.
 #[derive(Debug)]
 pub(crate) struct Master {
     fd: AsyncFd<OwnedFd>,
     device: Dev,
 }
 
-/// Opens a pseudo-terminal: our side, and the side for the command.
+/// Opens a pseudo-terminal and returns the master side and the side for the command.
 pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = openpt(flags)?;
     rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
-    // Not by its name: `/dev/pts` may be another one, or not there.
+    // Not opened by name: `/dev/pts` may be another file system or missing.
     #[cfg(target_os = "linux")]
     let other = rustix::pty::ioctl_tiocgptpeer(&master, flags | OpenptFlags::CLOEXEC)?;
     #[cfg(not(target_os = "linux"))]
@@ -86,13 +84,13 @@ pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
     reason = "tokio cannot know by itself that a descriptor stays open"
 )]
 fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: it owns the descriptor, which so stays open and the same for as long as it is
-    // watched.
+    // SAFETY: the returned `AsyncFd` owns the descriptor, which therefore stays open and unchanged
+    // as long as it is registered.
     Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
 impl Master {
-    /// By which a wait at this terminal is known.
+    /// Returns the identity of this terminal, for recognizing reads from it.
     pub(crate) fn own(&self) -> OwnTerminal<'_> {
         OwnTerminal {
             master: self.as_fd(),
@@ -100,12 +98,12 @@ impl Master {
         }
     }
 
-    /// Whether the terminal collects a whole line before it hands it on. Such a line has a limit.
+    /// True if the terminal is in line mode, which limits the length of a line.
     pub(crate) fn collects_lines(&self) -> bool {
         tcgetattr(self).is_ok_and(|settings| settings.local_modes.contains(LocalModes::ICANON))
     }
 
-    /// Types all of this. It waits while the other side does not read.
+    /// Types all of `bytes`, waiting while the other side does not read.
     pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.fd.writable().await?;
@@ -124,7 +122,7 @@ impl AsFd for Master {
     }
 }
 
-/// Reads what is written to the terminal.
+/// Reads the output written to the terminal.
 pub(crate) struct TerminalReader(pub(crate) Arc<Master>);
 
 impl AsyncRead for TerminalReader {
@@ -141,7 +139,7 @@ impl AsyncRead for TerminalReader {
                     buffer.advance(length);
                     return Poll::Ready(Ok(()));
                 }
-                // Nobody holds the other side any more: that is the end.
+                // No process has the other side open any more: this is the end of the output.
                 Ok(Err(error)) if Errno::from_io_error(&error) == Some(Errno::IO) => {
                     return Poll::Ready(Ok(()));
                 }

@@ -1,5 +1,5 @@
-//! Makes every program that links it its own supervisor helper, for test programs, whose `main` is
-//! not ours.
+//! Makes every test program that links this module its own supervisor helper. Test programs have a
+//! generated `main`, which cannot call [`helper_entry`].
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -15,15 +15,15 @@ use crate::{OwnProgram, Supervisor, helper_entry};
     unsafe_code,
     reason = "there is no other way to run before the `main` of a test program"
 )]
-// SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by
-// `#[used]`. What it runs before `main` needs nothing that Rust sets up there: arguments come from
-// `/proc`, and it never returns as helper.
+// SAFETY: the section holds pointers to functions without arguments; this is one, and `#[used]`
+// keeps it. The code that runs before `main` needs nothing that Rust sets up there: arguments come
+// from `/proc`, and a helper never returns.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static HOOK: extern "C" fn() = hook;
 
-/// The name under which a test program is a helper that reports at once and lives until haft closes
-/// its side.
+/// The program name under which a test program acts as a helper that reports at once and lives
+/// until haft closes its side.
 pub const LINGERING_HELPER: &str = "lingering-helper";
 
 extern "C" fn hook() {
@@ -58,9 +58,9 @@ fn linger() -> ! {
 }
 
 impl Supervisor {
-    /// A supervisor whose helper is the running test program.
+    /// Creates a supervisor whose helper is the running test program.
     pub fn for_tests() -> io::Result<Self> {
-        // Naming the hook here makes the linker take it along.
+        // Naming the hook here makes the linker keep it.
         std::hint::black_box(HOOK as usize);
         OwnProgram::running().map(Self::new)
     }

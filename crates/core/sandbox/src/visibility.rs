@@ -1,11 +1,11 @@
-//! Paths that exist on the machine but not inside the sandbox.
+//! Finds paths that exist on the machine but not inside the sandbox.
 //!
-//! A confined command has a `/tmp` and a `/var/tmp` of its own and finds some folders empty. A
-//! program that lies there is "not found" inside although it is there outside. This module finds
-//! such a path in a command that failed, so that the error can name it, and finds the folders that
-//! make a configured program visible.
+//! A confined command has a private `/tmp` and `/var/tmp`, and some folders are empty for it. A
+//! program in such a folder is "not found" inside the sandbox although it exists outside. This
+//! module finds such a path in a failed command, so that the error can name it, and finds the
+//! folders that make a configured program visible.
 //!
-//! It runs outside the sandbox and only looks: it starts nothing and writes nothing.
+//! This module runs outside the sandbox and only reads: it starts no programs and writes nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,33 +16,33 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::{ConfinementMethod, ConfinementSpec, SandboxPolicy};
 
-/// Folders that every command in a namespace has of its own.
+/// Folders of which every command in a namespace has private versions.
 pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// The most words of a text that are examined.
+/// Maximum words of a text that are examined.
 const MAX_WORDS: usize = 1_000;
-/// The most separators that a path in a printed line may contain.
+/// Maximum separators that a path in a printed line may contain.
 const MAX_PARTS: usize = 16;
-/// The most bytes of a `#!` line that are read; the kernel reads no more.
+/// Maximum bytes of a `#!` line that are read; the kernel reads no more.
 const MAX_INTERPRETER: u64 = 256;
-/// The most bytes of a captured output that are examined, counted from its end.
+/// Maximum bytes of a captured output that are examined, counted from its end.
 const MAX_OUTPUT: usize = 8 * 1024;
 
-/// A path that exists outside the sandbox and cannot be seen inside.
+/// A path that exists outside the sandbox but cannot be seen inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenPath {
-    /// The path as it is found outside.
+    /// The path as it exists outside the sandbox.
     pub path: PathBuf,
     /// The part of the sandbox that hides it.
     pub cause: HiddenCause,
 }
 
-/// The reason for which a path cannot be seen inside the sandbox.
+/// The reason why a path cannot be seen inside the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HiddenCause {
-    /// The path lies below this folder, and the command has a private one in its place.
+    /// The path is below this folder, which is replaced by a private one.
     PrivateFolder(&'static str),
-    /// The path lies in a folder that holds secrets, is haft's own, or is listed in `[sandbox]
+    /// The path is in a folder that holds secrets, belongs to haft, or is listed in `[sandbox]
     /// hidden`.
     HiddenFolder,
 }
@@ -63,26 +63,26 @@ impl fmt::Display for HiddenPath {
 }
 
 impl HiddenPath {
-    /// Returns what a user can do about it, as a sentence that follows the one of [`fmt::Display`].
+    /// Returns a suggestion for the user, to be printed after the [`fmt::Display`] text.
     pub fn remedy(&self) -> &'static str {
         "move it to another folder, or add that path to `[sandbox] readable`"
     }
 }
 
-/// The texts of a command in which paths are looked for, and what relative names in them refer to.
+/// The texts of a command that are searched for paths, and the context for relative names in them.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandPaths<'a> {
-    /// Command lines, or programs and arguments.
+    /// Command lines, or programs and their arguments.
     pub texts: &'a [String],
-    /// The folder the command runs in.
+    /// The working folder of the command.
     pub cwd: &'a Path,
-    /// The command's environment, for `PATH`, `HOME` and variables in the texts.
+    /// The command's environment, for `PATH`, `HOME`, and variables in the texts.
     pub env: &'a [(String, String)],
 }
 
 impl ConfinementSpec {
-    /// Returns why `path` cannot be seen inside although it exists outside, or `None` if it can be
-    /// seen or does not exist.
+    /// Returns why `path` cannot be seen inside the sandbox although it exists outside. Returns
+    /// `None` if it can be seen or does not exist.
     pub fn hides(&self, path: &Path) -> Option<HiddenPath> {
         places(path).into_iter().find_map(|place| {
             Some(HiddenPath {
@@ -92,8 +92,7 @@ impl ConfinementSpec {
         })
     }
 
-    /// Returns the first path that the command names, or that `output` mentions, and that is hidden
-    /// from the command.
+    /// Returns the first hidden path that the command names or that `output` mentions.
     pub(crate) fn hidden_in(&self, command: CommandPaths<'_>, output: &str) -> Option<HiddenPath> {
         let named = named_paths(command).into_iter();
         named
@@ -106,9 +105,9 @@ impl ConfinementSpec {
     /// private folder made readable.
     ///
     /// The whole entry directly below `/tmp` is shown, because a program there needs its neighbors:
-    /// `/tmp/venv/bin/server` needs `/tmp/venv/lib`. Files and folders that are not programs
-    /// stay hidden: a command that names a cache or a log in `/tmp` makes one in its own.
-    /// Nothing is shown of folders that are hidden for another reason.
+    /// `/tmp/venv/bin/server` needs `/tmp/venv/lib`. Files and folders that are not programs stay
+    /// hidden: a command that names a cache or a log in `/tmp` creates one in its private `/tmp`.
+    /// Folders that are hidden for another reason stay hidden.
     #[must_use]
     pub fn showing(&self, command: CommandPaths<'_>) -> Self {
         let programs = named_paths(command)
@@ -118,8 +117,7 @@ impl ConfinementSpec {
         self.showing_paths(&programs.collect::<Vec<_>>())
     }
 
-    /// Returns this confinement with these paths made readable where they lie below a private
-    /// folder.
+    /// Returns this confinement with `paths` made readable where they are below a private folder.
     #[must_use]
     pub fn showing_paths(&self, paths: &[PathBuf]) -> Self {
         let mut shown = self.clone();
@@ -131,7 +129,7 @@ impl ConfinementSpec {
     }
 
     /// Returns the entries of private folders that must be readable for `path` to be seen; none if
-    /// it can be seen already.
+    /// it can already be seen.
     fn private_entries(&self, path: &Path) -> BTreeSet<PathBuf> {
         let is_private = |place: &PathBuf| match self.hiding_cause(place) {
             Some(HiddenCause::PrivateFolder(_)) => true,
@@ -144,8 +142,8 @@ impl ConfinementSpec {
             .collect()
     }
 
-    /// Returns the cause by the order in which the sandbox mounts folders: from the outside in, a
-    /// hidden folder last.
+    /// Returns the reason why `place` is hidden, following the order in which the sandbox mounts
+    /// folders: from the outside in, with hidden folders last.
     fn hiding_cause(&self, place: &Path) -> Option<HiddenCause> {
         let policy = &self.policy;
         let open = policy
@@ -188,14 +186,14 @@ pub fn private_entry(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Returns the path as it is written and as it is without links; neither if it does not exist.
+/// Returns the path as written and with links resolved, or nothing if it does not exist.
 fn places(path: &Path) -> Vec<PathBuf> {
     path.canonicalize()
         .map(|real| vec![without_dots(path), real])
         .unwrap_or_default()
 }
 
-/// Returns the end of an output as text, for [`ConfinementSpec::hidden_in`].
+/// Returns the end of an output as text, for [`ConfinementSpec::first_hidden_path`].
 pub(crate) fn last_output(output: &crate::CapturedOutput) -> String {
     let bytes = if output.tail.is_empty() {
         &output.head
@@ -206,8 +204,8 @@ pub(crate) fn last_output(output: &crate::CapturedOutput) -> String {
     String::from_utf8_lossy(&bytes[from..]).into_owned()
 }
 
-/// Returns every existing path that the texts may name: absolute, relative to the folder, or a
-/// program in the `PATH`.
+/// Returns every existing path that the texts may name: absolute, relative to the working folder,
+/// or a program in the `PATH`.
 fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
     let variable = |name: &str| {
         command
@@ -238,7 +236,7 @@ fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// Replaces `$NAME`, `${NAME}` and a leading `~` of a word by their values where they are known.
+/// Replaces `$NAME`, `${NAME}`, and a leading `~` of a word by their values if they are set.
 fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String {
     let mut expanded = String::new();
     let mut rest = text;
@@ -272,7 +270,7 @@ fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String
     expanded
 }
 
-/// Splits a text into everything that could be a path: the words a shell makes of it, and their
+/// Splits a text into everything that could be a path: the words as a shell splits them, and their
 /// parts.
 fn words(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
@@ -310,8 +308,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns every absolute path in a text for people that exists. A path with spaces in it is found
-/// whole.
+/// Returns every existing absolute path in a message. Paths with spaces are found too.
 fn mentioned_paths(text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -339,23 +336,23 @@ fn mentioned_paths(text: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a path in a text can begin after this character and end before it.
+/// Returns true if `c` can precede or follow a path in a text.
 fn is_separator(c: char) -> bool {
     c.is_whitespace() || ";|&()<>\"'`=:,{}‘’“”".contains(c)
 }
 
-/// Returns the path, and the interpreter that its `#!` line names.
+/// Returns the path and, if it is a script, the interpreter of its `#!` line.
 fn with_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     let interpreter = interpreter(&path);
     std::iter::once(path).chain(interpreter)
 }
 
-/// Endings of files that an interpreter runs whatever their mode.
+/// Extensions of scripts that an interpreter runs whatever their mode.
 const SCRIPTS: [&str; 12] = [
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh",
 ];
 
-/// Whether a file is a program or a script: by its mode, its ending or its first line.
+/// Returns true if a file is a program or a script: by its mode, its extension, or its first line.
 fn is_runnable(path: &Path) -> bool {
     let is_program = path
         .metadata()
@@ -367,7 +364,7 @@ fn is_runnable(path: &Path) -> bool {
 }
 
 fn interpreter(script: &Path) -> Option<PathBuf> {
-    // Opening a pipe or a device could wait or have an effect.
+    // Opening a pipe or a device could block or have side effects.
     if !script.metadata().ok()?.is_file() {
         return None;
     }
@@ -388,7 +385,7 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
-/// Resolves `.` and `..` by name alone, as a path is written.
+/// Resolves `.` and `..` in the text of a path, without following links.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,8 +1,9 @@
-//! Whether a process waits for somebody to type.
+//! Detects whether a process waits for keyboard input.
 //!
-//! A thread that sleeps in a read of a terminal waits for a line; one that sleeps in a poll while
-//! its terminal hands out single keys waits for a key. What a process may not show, such as one of
-//! another user, is told by the terminal: it asks for a password when it does not echo.
+//! A thread blocked in a read from a terminal waits for a line. A thread blocked in a poll while
+//! its terminal delivers single keys waits for a key. If `/proc` hides the thread's system call, as
+//! for a process of another user, the terminal's modes are used instead: a terminal that does not
+//! echo is asking for a password.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -15,44 +16,45 @@ use rustix::process::Pid;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::find;
 
-/// What a process waits for.
+/// The kind of input that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AwaitedInput {
     /// A line, ended by Enter.
     Line,
-    /// A line that is not shown while it is typed, such as a password.
+    /// A line that is not echoed while it is typed, such as a password.
     Hidden,
     /// A single key.
     Key,
 }
 
-/// A thread that waits.
+/// A thread that waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputWait {
     pub(crate) what: AwaitedInput,
     thread: Pid,
-    /// How often it was scheduled: the same number is the same wait.
+    /// The context switches of the thread: an equal number means that it is still in one and the
+    /// same wait.
     switches: u64,
 }
 
-/// At which terminals a wait counts.
+/// The terminals at which a wait counts.
 #[derive(Clone, Copy)]
 pub(crate) enum Terminals<'a> {
     /// Every pseudo-terminal.
     Any,
-    /// This one.
+    /// Only this terminal.
     One(&'a OwnTerminal<'a>),
 }
 
-/// A terminal of ours.
+/// A terminal that haft opened.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnTerminal<'a> {
     pub(crate) master: BorrowedFd<'a>,
-    /// The other side's device number.
+    /// The device number of the command's side.
     pub(crate) device: Dev,
 }
 
-/// Only Linux shows what another process waits for.
+/// Returns `None`: only Linux shows which system call another process is blocked in.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn find(_root: Pid, _terminals: Terminals<'_>) -> Option<InputWait> {
     None

@@ -1,12 +1,12 @@
-//! What haft and its helper say to each other over their socket.
+//! The protocol between haft and its helper process.
 //!
-//! haft sends one [`HelperRequest`] and from then on nothing: the end of its side means "stop",
-//! whether it was closed or haft died. The helper sends one [`CommandOutcome`], and [`ALL_GONE`]
-//! once nothing is left of the command, in whose project everything is then as it was. Both come
-//! from the same executable, so there is no version.
+//! haft sends one [`HelperRequest`] and nothing after it. When haft's side of the socket closes, by
+//! haft's decision or by its death, the helper stops the command. The helper sends one
+//! [`CommandOutcome`], and later [`ALL_GONE`] once all processes of the command have ended and the
+//! project's covers are removed. Both sides run one executable, so the protocol has no version.
 //!
-//! A request is its length and fields separated by NUL, which no argument, path or environment
-//! entry can contain.
+//! A request is a length followed by fields separated by NUL, which no argument, path, or
+//! environment entry can contain.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -17,40 +17,39 @@ use std::time::Duration;
 use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
 use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 
-/// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is
+/// Both sides reject longer requests. The kernel's own limit for arguments and environment is
 /// lower.
 const MAX_REQUEST: usize = 16 << 20;
 
-/// A helper that has not got its request after this time ends.
+/// A helper that has not received its request within this time exits.
 pub(crate) const IDLE: Duration = Duration::from_mins(1);
 
-/// The helper's last word.
+/// The last byte that a helper sends: no process of the command is left.
 pub(crate) const ALL_GONE: u8 = b'g';
 
-/// What the helper needs to know to run a command.
+/// Everything the helper needs to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HelperRequest {
-    /// `None` when it is too long to be represented: it never comes.
+    /// `None` if the timeout is too long for the protocol; such a timeout is never reached.
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
     pub(crate) console: Console,
-    /// What it reads, if anything.
+    /// The text for standard input, if any.
     pub(crate) input: Option<String>,
-    /// What holds it in.
     pub(crate) confined: Option<ConfinementSpec>,
     pub(crate) cwd: PathBuf,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
 }
 
-/// What a command finds in front of it.
+/// The standard input of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Console {
-    /// Nothing: no terminal, no input.
+    /// No terminal and no socket: empty input, or the text of the request.
     None,
-    /// The terminal that the helper's output is.
+    /// The terminal that is also the helper's output.
     Terminal,
-    /// The socket that the helper's output is: it is written to and read from.
+    /// The socket that is also the helper's output; the command reads from it and writes to it.
     Socket,
 }
 
@@ -244,26 +243,26 @@ impl HelperRequest {
     }
 }
 
-/// What became of a command.
+/// The reason why a command ended or did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandOutcome {
-    /// It ended with this status.
+    /// The command exited with this status.
     Code(i32),
-    /// It ended by this signal.
+    /// This signal ended the command.
     Signal(i32),
-    /// Its time was over.
+    /// The timeout passed.
     TimedOut,
-    /// haft closed its side.
+    /// haft closed its side of the socket.
     Cancelled,
-    /// It did not start: the system's error number for its folder.
+    /// Not started: the system's error number for the working folder.
     NoFolder(i32),
-    /// It did not start: the system's error number for its program.
+    /// Not started: the system's error number for the program.
     NoProgram(i32),
-    /// It did not start: there can be no namespace here. Never leaves the helper.
+    /// Not started: namespaces are not available. Used only inside the helper.
     NoNamespace,
-    /// It did not start: it could not be confined.
+    /// Not started: the confinement could not be set up.
     NotConfined(ConfinementFailure),
-    /// The process that waited for it was killed.
+    /// The keeper, which waited for the command, was killed.
     Lost,
 }
 

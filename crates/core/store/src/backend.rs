@@ -1,11 +1,11 @@
-//! What a store is built from: the parts that every implementation of [`Store`](crate::Store) on a
-//! database shares.
+//! The building blocks of a store: the parts that all implementations of [`Store`](crate::Store) on
+//! a database share.
 //!
-//! Nothing here is needed to use a store. An implementation owns its statements, its connections
-//! and its locks; how values stand in columns, what a scope means, how logged requests are
-//! differences, how text becomes search terms and how a thread owns a connection is the same for
-//! all of them, so that one store's rows read like another's. The checks every implementation must
-//! pass are in `conformance`.
+//! Using a store requires nothing from this module. Each implementation has its own statements,
+//! connections and locks. Shared are the encoding of values in columns, the conditions of scopes,
+//! the differences between logged requests, the extraction of search terms, and the threads that
+//! own connections, so that all stores interpret rows in one way. The checks that every
+//! implementation must pass are in `conformance`.
 
 pub use crate::cache::MessageCache;
 pub use crate::config::hide_password;

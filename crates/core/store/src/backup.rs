@@ -1,35 +1,34 @@
-//! Copies of the database: how they are named, and which of them are kept. Making and restoring
-//! them is the store's work.
+//! The names of backups, and the choice of those to keep. The store itself makes and restores them.
 //!
-//! Names begin with a number that only grows, so that a clock set back changes nothing about which
-//! one is the newest.
+//! Names begin with a number that only grows, so that the newest backup is known even if the clock
+//! was set back.
 
 use std::path::{Path, PathBuf};
 
 use haft_types::Timestamp;
 use serde::Serialize;
 
-/// A copy of the database; its JSON form is that of `conversations backup list --json`.
+/// A copy of the database. Its JSON form is that of `conversations backup list --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Backup {
-    /// Its file name.
+    /// The file name.
     pub name: String,
-    /// When it was made.
+    /// The time at which the backup was made.
     pub made_at: Timestamp,
-    /// Its size.
+    /// The size of the file.
     pub bytes: u64,
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its place in the order in which they were made.
+    /// The position in the order in which backups were made.
     #[serde(skip)]
     pub(crate) number: u64,
-    /// What the database looked like from outside when it was made.
+    /// The fingerprint of the database when the backup was made, or [`REPLACED_MARK`].
     #[serde(skip)]
     pub(crate) seen: String,
 }
 
-/// What a restore put aside is kept like a backup, and never taken for a copy of the present
-/// database.
+/// Marks the database that a restore replaced. It is kept like a backup but never counts as a copy
+/// of the current database.
 pub(crate) const REPLACED: &str = "replaced";
 
 const PREFIX: &str = "haft-";
@@ -37,7 +36,7 @@ const SUFFIX: &str = ".db";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
 impl Backup {
-    /// A new one, still without size.
+    /// Creates the description of a new backup, whose size is not yet known.
     pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
         let name = format!(
             "{PREFIX}{number:06}-{}-{seen}{SUFFIX}",
@@ -53,19 +52,19 @@ impl Backup {
         }
     }
 
-    /// Whether this is what a restore put aside.
+    /// True if this is a database that a restore replaced.
     pub fn was_replaced(&self) -> bool {
         self.seen == REPLACED
     }
 
-    /// What a file name says; none if it is not the name of a backup.
+    /// Parses a file name; returns `None` if it is not the name of a backup.
     pub(crate) fn parse(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
         let middle = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
         let mut pieces = middle.splitn(3, '-');
         let number = pieces.next()?;
         let time = pieces.next()?;
         let seen = pieces.next()?;
-        // strptime wants an offset; the text says `Z`.
+        // `strptime` requires an offset, but the text only contains `Z`.
         let made_at = jiff::civil::DateTime::strptime(TIME, time)
             .ok()?
             .to_zoned(jiff::tz::TimeZone::UTC)
@@ -81,20 +80,21 @@ impl Backup {
     }
 }
 
-/// What may be kept.
+/// The limits of the backups that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// How many.
+    /// The maximum number of backups.
     pub(crate) most: usize,
-    /// How many bytes in all.
+    /// The maximum size of all backups together.
     pub(crate) bytes: u64,
 }
 
-/// Which of these backups, oldest first, have to go.
+/// Returns those of the backups, given oldest first, that must be removed.
 ///
-/// The newer half is kept as it is. Of the older ones those go first whose neighbours are nearest
-/// in time, so that what is left reaches far back instead of covering only the last few runs. Too
-/// many bytes: the oldest goes. The newest is never removed.
+/// The newer half is kept. Of the older half, the backups closest in time to their neighbors are
+/// removed first, so that the remaining ones reach far back instead of covering only the last few
+/// runs. If the total size is too large, the oldest are removed. The newest backup is never
+/// removed.
 pub(crate) fn to_remove(mut backups: Vec<Backup>, keep: Keep) -> Vec<Backup> {
     let mut removed = Vec::new();
     while backups.len() > keep.most.max(1) {

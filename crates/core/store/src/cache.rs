@@ -1,8 +1,8 @@
-//! Conversations kept in memory, for any store.
+//! Caches the messages of conversations in memory, for any store.
 //!
-//! Invariant: what is read through the cache is what the store would give: before an answer from
-//! memory the conversation's own row is read, whose counters say whether any message was added or
-//! revised since, by this process or another. Only what is new is then read.
+//! Invariant: a read through the cache returns what the store would return. Before an answer from
+//! memory, the cache reads the row of the conversation, whose counters show whether this process or
+//! another added or revised a message. Only new messages are then read.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -19,14 +19,14 @@ use crate::message::{MessagePage, PageEnd};
 use crate::statistics::StoreStatistics;
 use crate::store::Store;
 
-/// The conversations a store keeps in memory.
+/// The messages of recently used conversations.
 pub struct MessageCache {
     kept: Mutex<CacheContents>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-/// What is in memory.
+/// The cached conversations and the limits of the cache.
 struct CacheContents {
     most: usize,
     life: Duration,
@@ -41,7 +41,7 @@ struct CachedConversation {
 }
 
 impl MessageCache {
-    /// An empty one.
+    /// Creates an empty cache.
     pub fn new(config: &StoreConfig) -> Self {
         let most = config.cache_conversations as usize;
         let kept = CacheContents {
@@ -56,7 +56,7 @@ impl MessageCache {
         }
     }
 
-    /// The messages of a conversation.
+    /// Returns the messages of a conversation.
     pub async fn messages(
         &self,
         store: &dyn Store,
@@ -73,14 +73,14 @@ impl MessageCache {
             return Ok(messages);
         }
         let messages = store.stored_messages(id).await?;
-        // One that was appended to in between is kept with the next read.
+        // If messages were appended in between, the next read caches the conversation.
         if messages.len() as u64 == conversation.messages {
             self.keep(&conversation, &messages);
         }
         Ok(messages)
     }
 
-    /// A page of them.
+    /// Returns a page of the messages of a conversation.
     pub async fn page(
         &self,
         store: &dyn Store,
@@ -93,7 +93,8 @@ impl MessageCache {
         };
         let last = end.last(conversation.messages);
         let first = last.saturating_sub(most as u64) + 1;
-        // A page is worth a look into memory, but not reading the whole conversation.
+        // A page is answered from memory if possible, but does not load the whole conversation into
+        // the cache.
         let remembered = self.remembered(store, &conversation, first..=last).await?;
         self.count(remembered.as_ref());
         match remembered {
@@ -102,7 +103,7 @@ impl MessageCache {
         }
     }
 
-    /// What a store has done, with what this has.
+    /// Adds the hits and misses of this cache to the statistics of a store.
     pub fn counted(&self, store: StoreStatistics) -> StoreStatistics {
         let hits = self.hits.load(Ordering::Relaxed);
         let misses = self.misses.load(Ordering::Relaxed);
@@ -117,7 +118,7 @@ impl MessageCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many messages of the conversation are in memory as they still are.
+    /// Returns the number of messages of the conversation that are in memory and up to date.
     fn known(&self, conversation: &Conversation) -> Option<u64> {
         let mut kept = self.kept();
         let life = kept.life;
@@ -133,9 +134,9 @@ impl MessageCache {
         Some(entry.messages.len() as u64)
     }
 
-    /// Takes the messages that follow the first `known` into memory.
+    /// Appends the messages after the first `known` to the cached ones.
     fn extend(&self, id: &ConversationId, known: u64, new: Vec<Message>) {
-        // Another task may have taken them in already, or thrown the entry out.
+        // Another task may have added them already, or evicted the entry.
         if let Some(entry) = self.kept().entries.get_mut(id)
             && entry.messages.len() as u64 == known
         {
@@ -143,7 +144,7 @@ impl MessageCache {
         }
     }
 
-    /// These messages, if all of them are in memory.
+    /// Returns the messages at these positions if all of them are in memory.
     fn slice(&self, id: &ConversationId, places: RangeInclusive<u64>) -> Option<Vec<Message>> {
         let kept = self.kept();
         let messages = &kept.entries.get(id)?.messages;
@@ -181,8 +182,8 @@ impl MessageCache {
         kept.entries.insert(conversation.id.clone(), entry);
     }
 
-    /// These messages of a conversation, from memory as far as they are there; none when the
-    /// conversation is not.
+    /// Returns these messages of a conversation, reading the new ones from the store; `None` if the
+    /// conversation is not cached.
     async fn remembered(
         &self,
         store: &dyn Store,
@@ -203,7 +204,7 @@ impl MessageCache {
         Ok(self.slice(&conversation.id, places))
     }
 
-    /// Counts whether something was in memory.
+    /// Counts a cache hit or a cache miss.
     fn count<T>(&self, remembered: Option<&T>) {
         if remembered.is_some() {
             &self.hits

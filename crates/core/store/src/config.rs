@@ -8,50 +8,51 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// The address of a PostgreSQL server that keeps the conversations, such as
-    /// `postgres://user@host/database`; an embedded database when absent.
+    /// The address of a PostgreSQL server that stores the conversations, such as
+    /// `postgres://user@host/database`; an embedded database if absent.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "without_password"
     )]
     pub url: Option<String>,
-    /// How long a write waits while another process holds the conversation or the database, in
-    /// milliseconds.
+    /// The maximum wait of a write while another process has locked the conversation or the
+    /// database, in milliseconds.
     pub lock_timeout_ms: u32,
-    /// How much room the file versions behind undo may take, in megabytes; the oldest go first.
+    /// The maximum size of the file versions behind undo, in megabytes; the oldest are removed
+    /// first.
     pub versions_mb: u32,
-    /// How many backups are kept; none are made when 0.
+    /// The number of backups to keep; 0 disables backups.
     pub backups: u32,
-    /// How many minutes pass between two backups while haft runs.
+    /// The interval between two backups while haft runs, in minutes.
     pub backup_minutes: u32,
-    /// How much room all backups together may take, in megabytes.
+    /// The maximum size of all backups together, in megabytes.
     pub backups_mb: u32,
-    /// How many conversations are kept in memory; none when 0.
+    /// The number of conversations to cache in memory; 0 disables the cache.
     pub cache_conversations: u32,
-    /// For how many seconds they are kept there.
+    /// The lifetime of a cached conversation in seconds.
     pub cache_seconds: u32,
 }
 
 impl StoreConfig {
-    /// [`Self::lock_timeout_ms`] as a duration.
+    /// Returns [`Self::lock_timeout_ms`] as a duration.
     pub fn lock_timeout(&self) -> Duration {
         Duration::from_millis(self.lock_timeout_ms.into())
     }
 
-    /// [`Self::cache_seconds`] as a duration.
+    /// Returns [`Self::cache_seconds`] as a duration.
     pub fn cache_life(&self) -> Duration {
         Duration::from_secs(self.cache_seconds.into())
     }
 }
 
-/// Configuration is shown to people and programs.
+/// Hides the password, because users and programs can print the configuration.
 #[expect(clippy::ref_option, reason = "serde gives the field by reference")]
 fn without_password<S: Serializer>(url: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     url.as_deref().map(hide_password).serialize(serializer)
 }
 
-/// The address of a server as it may be shown: what could be part of a password is not, however the
-/// address is written.
+/// Returns the address of a server for display. Everything that could be part of a password is
+/// removed, however the address is written.
 pub fn hide_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return "…".to_owned();
@@ -65,16 +66,16 @@ pub fn hide_password(url: &str) -> String {
         Some((user, host)) => (Some(user.split(':').next().unwrap_or_default()), host),
         None => (None, authority),
     };
-    // An `@` further on: the password holds what should have been written as `%2F` and the like.
-    // And without one, what follows a colon is a port, or the password of somebody who forgot
-    // the host.
+    // An `@` in the path means that the password contains characters that should be
+    // percent-encoded. Without a user, text after a colon is a port, or the password of an address
+    // whose host is missing.
     let is_port = host
         .rsplit_once(':')
         .is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit() || c == ']'));
     if !is_plain(scheme) || after.contains('@') || user.is_none() && !is_port {
         return "…".to_owned();
     }
-    // What follows a question mark may name a password too.
+    // The query may contain a password too.
     let path = after
         .split(['?', '#'])
         .next()

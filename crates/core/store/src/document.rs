@@ -1,25 +1,25 @@
-//! A conversation as one JSON document: the export format.
+//! The JSON document of a whole conversation, as used by exports.
 
 use haft_types::{ConversationId, Message, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A whole conversation, in the JSON form that exports use.
+/// A whole conversation in the JSON form of exports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConversationDocument {
-    /// Its id.
+    /// The id of the conversation.
     pub id: ConversationId,
-    /// Its name.
+    /// The name of the conversation.
     pub name: String,
-    /// What it is about.
+    /// A summary of the topic; may be empty.
     #[serde(default)]
     pub description: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it was created or last appended to.
+    /// The time of creation or of the last append.
     pub updated_at: Timestamp,
-    /// Free metadata.
+    /// Arbitrary metadata.
     #[serde(default)]
     pub metadata: Metadata,
-    /// Its messages, in order.
+    /// The messages, in order.
     pub messages: Vec<Message>,
 }

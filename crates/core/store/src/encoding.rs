@@ -1,5 +1,5 @@
-//! Values as every store writes them and reads them back: JSON as text, times that sort as text,
-//! messages with what is looked for in them.
+//! The encoding of values that all stores share: JSON as text, times that sort as text, and message
+//! rows.
 
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId, Timestamp};
 use serde::Serialize;
@@ -8,19 +8,20 @@ use serde::de::DeserializeOwned;
 use crate::conversation::{Conversation, ConversationRow};
 use crate::error::StoreError;
 
-/// A row that cannot be what was written, and why: the database is damaged, or something else wrote
-/// to it.
+/// A row whose content cannot have been written by haft: the database is damaged, or another
+/// program wrote to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DamagedRow(pub String);
 
-/// A message ready to be inserted: encoded by the caller's thread, not by the writer's.
+/// A message ready to be inserted. It is encoded by the caller's thread rather than by the
+/// writer's.
 pub struct MessageRow {
-    /// The id, which must be free in its conversation, and so must its short form.
+    /// The id. It must be free in its conversation, as must its short form.
     pub id: MessageId,
     /// The role in its JSON spelling.
     pub role: String,
-    /// The hash of the content, by which logged requests refer to it.
+    /// The hash of the content, by which logged requests refer to the message.
     pub hash: ContentHash,
     /// The whole message as JSON.
     pub body: String,
@@ -41,24 +42,24 @@ impl MessageRow {
 /// The columns of a [`ListedRow`], in its order.
 pub const LISTED_COLUMNS: &str = "id, name, namespace, created_at, updated_at, messages";
 
-/// A conversation in a list, as its columns hold it.
+/// The columns of a conversation in a list.
 pub struct ListedRow<'a> {
-    /// The conversation's id.
+    /// The id of the conversation.
     pub id: String,
-    /// Its name.
+    /// The name of the conversation.
     pub name: String,
-    /// Its namespace under the stored name.
+    /// The stored name of the namespace.
     pub namespace: String,
-    /// A time as [`encode_time`] writes it.
+    /// The time of creation, as written by [`encode_time`].
     pub created_at: &'a str,
-    /// A time as [`encode_time`] writes it.
+    /// The time of the last change, as written by [`encode_time`].
     pub updated_at: &'a str,
-    /// A count, which databases keep signed.
+    /// The number of messages; databases store counts as signed integers.
     pub messages: i64,
 }
 
 impl ListedRow<'_> {
-    /// The value the row stands for.
+    /// Converts the columns to a value.
     pub fn decode(self) -> Result<ConversationRow, DamagedRow> {
         Ok(ConversationRow {
             id: ConversationId::new(self.id),
@@ -70,7 +71,7 @@ impl ListedRow<'_> {
         })
     }
 
-    /// The whole conversation, with the columns a list does not have.
+    /// Converts the columns and those that a list does not have to a conversation.
     pub fn decode_whole(
         self,
         description: String,
@@ -101,12 +102,12 @@ impl ListedRow<'_> {
     }
 }
 
-/// The JSON form of a value; `what` names it in the error.
+/// Returns the JSON form of a value. `what` names the value in the error.
 pub fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|source| StoreError::Encoding { what, source })
 }
 
-/// A value from the JSON form [`encode`] gave; `what` names it in the error.
+/// Parses the JSON form written by [`encode_json`]. `what` names the value in the error.
 pub fn decode<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
@@ -115,29 +116,29 @@ pub fn decode<T: DeserializeOwned>(
         .map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())))
 }
 
-/// A time as stored: with all nine decimals, so that times sort as text.
+/// Encodes a time with all nine decimals, so that times sort as text.
 pub fn encode_time(time: Timestamp) -> String {
     format!("{time:.9}")
 }
 
-/// A stored time.
+/// Parses a stored time.
 pub fn decode_time(text: &str) -> Result<Timestamp, DamagedRow> {
     text.parse()
         .map_err(|_| DamagedRow(format!("`{text}` is not a time")))
 }
 
-/// A counter, which databases keep signed.
+/// Converts a stored count, which is signed in databases.
 pub fn decode_count(count: i64) -> Result<u64, DamagedRow> {
     u64::try_from(count).map_err(|_| DamagedRow(format!("{count} is not a count")))
 }
 
-/// A stored message id.
+/// Parses a stored message id.
 pub fn decode_message_id(text: &str) -> Result<MessageId, DamagedRow> {
     text.parse()
         .map_err(|_| DamagedRow(format!("`{text}` is not a message id")))
 }
 
-/// A short id as stored.
+/// Returns a short id as stored, in a signed column.
 pub fn encode_short_id(id: ShortId) -> i64 {
     i64::from(id.0)
 }

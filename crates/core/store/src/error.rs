@@ -1,4 +1,4 @@
-//! What can go wrong in a store, by what the caller can do about it.
+//! The failures of a store, distinguished by what the caller can do about them.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,160 +8,160 @@ use haft_types::{ConversationId, MessageId};
 
 use crate::lock::{Holder, Locked};
 
-/// Why a store could not do what it was asked.
+/// The reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A conversation with this id exists.
     #[error("conversation id `{id}` is taken; choose another one")]
     IdTaken {
-        /// The id.
+        /// The id that is taken.
         id: ConversationId,
     },
 
-    /// The id could not be named on a command line.
+    /// The id is empty or contains control characters.
     #[error("`{}` cannot be a conversation id: it must not be empty or hold control characters", .id.as_str().escape_debug())]
     InvalidId {
-        /// The id.
+        /// The rejected id.
         id: ConversationId,
     },
 
     /// No conversation has this id.
     #[error("there is no conversation `{id}`")]
     UnknownConversation {
-        /// The id.
+        /// The id that was given.
         id: ConversationId,
     },
 
     /// The conversation has no such message.
     #[error("conversation `{conversation}` has no message `{message}`")]
     UnknownMessage {
-        /// The conversation.
+        /// The id of the conversation.
         conversation: ConversationId,
-        /// The message.
+        /// The id of the message.
         message: MessageId,
     },
 
-    /// A message of the conversation has the same id, or an id with the same first eight digits:
-    /// draw another one.
+    /// The conversation has a message with this id or with the same first eight digits: retry with
+    /// another id.
     #[error(
         "message id `{message}` is taken in conversation `{conversation}` by `{taken_by}`; draw another one"
     )]
     MessageIdTaken {
-        /// The conversation.
+        /// The id of the conversation.
         conversation: ConversationId,
-        /// The id that was to be stored.
+        /// The id of the message that was not stored.
         message: MessageId,
-        /// The stored message; the same id if this very message is stored already.
+        /// The id of the stored message; equal to `message` if that message is already stored.
         taken_by: MessageId,
     },
 
-    /// Somebody else kept writing for too long.
+    /// Another process held a lock for longer than the lock timeout.
     #[error("{what} stayed locked by {} for {} s; wait for it to finish, then try again", holder_name(.holder.as_ref()), .waited.as_secs_f64())]
     LockTimeout {
-        /// What was locked.
+        /// The locked conversation or database.
         what: Locked,
-        /// Who had it, where that is known.
+        /// The process that held the lock, if known.
         holder: Option<Holder>,
-        /// How long was waited.
+        /// The time spent waiting.
         waited: Duration,
     },
 
-    /// Something can only be done while nobody else has the database open.
+    /// The operation requires that no other process has the database open.
     #[error("{} is open in another process; end it, then try again", .path.display())]
     InUse {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
 
-    /// A conversation must be called something.
+    /// The name is empty or contains control characters.
     #[error("`{}` cannot be the name of a conversation: it must not be empty or hold control characters", .name.escape_debug())]
     InvalidName {
-        /// The name.
+        /// The rejected name.
         name: String,
     },
 
-    /// Nothing can be looked for.
+    /// The search query contains no word.
     #[error("`{text}` holds no word to search for")]
     EmptySearch {
-        /// What was given.
+        /// The query as given.
         text: String,
     },
 
-    /// The address of a server cannot be read.
+    /// The address of the server cannot be parsed.
     #[error("`store.url` is `{address}`, which is no address of a server: {problem}")]
     BadAddress {
         /// The address, without its password.
         address: String,
-        /// Why.
+        /// The reason why it cannot be parsed.
         problem: String,
     },
 
-    /// The file belongs to something else.
+    /// The file is not a haft database.
     #[error("{} is not a haft database; move it away or choose another file", .path.display())]
     NotADatabase {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
 
-    /// A newer haft wrote the database.
+    /// A newer version of haft wrote the database.
     #[error("{} has format {found}, this haft knows formats up to {known}; use a newer haft", .path.display())]
     NewerFormat {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// Its format.
+        /// The format version of the database.
         found: u32,
-        /// The newest format known here.
+        /// The newest format version that this version of haft knows.
         known: u32,
     },
 
-    /// The database holds something that cannot be right.
+    /// The content of the database is invalid.
     #[error("{} is damaged: {detail}; restore it from a backup", .path.display())]
     Damaged {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// What was found.
+        /// A description of the damage.
         detail: String,
     },
 
-    /// The file system refused.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation, as an infinitive for the message.
         action: &'static str,
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// The system gave no thread.
+    /// The operating system could not start a thread.
     #[error("cannot start the thread `{name}`: {source}")]
     Thread {
-        /// What it was for.
+        /// The name of the thread.
         name: String,
-        /// Why it failed.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// A value has no JSON form.
+    /// A value cannot be represented as JSON.
     #[error("cannot write {what} as JSON: {source}")]
     Encoding {
-        /// Which value.
+        /// A description of the value.
         what: &'static str,
-        /// Why.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
 
-    /// The database refused for a reason that has no name here.
+    /// The database reported an error without a variant of its own.
     #[error("the database {} failed: {source}", .path.display())]
     Database {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// What it said.
+        /// The error of the database.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The store has been shut down, or its thread died.
+    /// The store was shut down, or its thread died.
     #[error("the conversation store is closed; open it again")]
     Closed,
 }

@@ -1,32 +1,32 @@
-//! What becomes known of a message after it was stored. Messages never change, so each fact is a
+//! Facts about messages that become known after storing. Messages never change, so each fact is a
 //! row of its own.
 
 use haft_types::{MessageId, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// Something learnt about a stored message.
+/// A fact about a stored message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
-    /// A tool call of this message was begun. Without a result it is uncertain whether it had an
-    /// effect.
+    /// A tool call of this message was begun. If it has no result, it is uncertain whether it had
+    /// an effect.
     ToolStarted {
-        /// The assistant message that holds the call.
+        /// The assistant message that contains the call.
         message_id: MessageId,
-        /// The call.
+        /// The id of the call.
         call_id: String,
     },
-    /// The turn is over, and this was its last message.
+    /// The turn ended with this message.
     TurnEnded {
-        /// The last message.
+        /// The last message of the turn.
         message_id: MessageId,
-        /// How it ended.
+        /// The outcome of the turn.
         outcome: Outcome,
     },
 }
 
 impl Fact {
-    /// The message this is about.
+    /// Returns the message that the fact is about.
     pub fn message_id(&self) -> MessageId {
         match self {
             Self::ToolStarted { message_id, .. } | Self::TurnEnded { message_id, .. } => {

@@ -1,17 +1,16 @@
-//! Conversations that cannot be lost: the [`Store`] trait and its implementation on embedded
-//! SQLite.
+//! Stores conversations durably: the [`Store`] trait and its implementation on embedded SQLite.
 //!
-//! When a write returns, it survives a kill and a power cut. A message row is written once and
-//! never changed; what is learnt later is a row of its own. Appending costs the same at the
-//! hundredth and at the hundred-thousandth message.
+//! A write that has returned survives a kill and a power cut. A message row is written once and
+//! never changed; revisions and facts about it are separate rows. Appending the hundred-thousandth
+//! message costs as much as appending the hundredth.
 //!
-//! This crate makes no ids and reads no wall clock, environment or home folder: ids come in with
-//! the values, the time through [`haft_types::Clock`], the place as a path. It knows nothing of
-//! turns, tools or models beyond the values it keeps.
+//! This crate must not create ids or read the wall clock, the environment or the home folder: ids
+//! arrive with the values, the time through [`haft_types::Clock`], the location as a path. It does
+//! not know turns, tools or models beyond the values it stores.
 //!
-//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`];
-//! Who writes another store finds its parts in [`backend`], and with the feature `conformance` the
-//! checks it must pass.
+//! Read first: [`Store`] (the operations), [`NewConversation`], [`StoreError`], [`SqliteStore`].
+//! [`backend`] has the parts for another implementation, and the feature `conformance` the checks
+//! that it must pass.
 
 pub mod backend;
 mod backup;

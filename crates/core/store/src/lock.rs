@@ -1,4 +1,4 @@
-//! The right to write to a conversation, and who has it.
+//! The write lock of a conversation, and its holder.
 
 use std::any::Any;
 use std::fmt;
@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use haft_types::{ConversationId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The right to write to a conversation. Nobody else writes to it until this is dropped; a process
-/// that dies gives it back.
+/// The exclusive right to write to a conversation, released on drop and when the process dies.
 pub struct WriteLock {
-    // Whatever the store needs to give the right back on drop.
+    // The value whose drop releases the lock, for any kind of store.
     _held: Box<dyn Any + Send + Sync>,
 }
 
 impl WriteLock {
-    /// A right that is given back by dropping this.
+    /// Creates a lock that is released by dropping `held`.
     pub fn new(held: impl Any + Send + Sync) -> Self {
         Self {
             _held: Box::new(held),
@@ -29,19 +28,19 @@ impl fmt::Debug for WriteLock {
     }
 }
 
-/// Who has the right to write.
+/// The process that holds a write lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its process.
+    /// The process id.
     pub pid: u32,
-    /// Its machine.
+    /// The host name.
     pub host: String,
-    /// Since when.
+    /// The time at which the lock was taken.
     pub since: Timestamp,
 }
 
 impl Holder {
-    /// This process, from now on.
+    /// Returns a holder that describes this process.
     pub fn this_process(now: Timestamp) -> Self {
         let host = rustix::system::uname()
             .nodename()
@@ -57,7 +56,7 @@ impl Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A row of a server may have been written by anybody.
+        // Any client of a database server may have written the row, so the name is not trusted.
         let host = haft_text::sanitise(&self.host);
         let host: String = host.chars().take(100).collect();
         write!(
@@ -68,7 +67,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What stayed locked.
+/// The object that stayed locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// One conversation.

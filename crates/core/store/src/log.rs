@@ -1,25 +1,26 @@
-//! SQLite's write-ahead log, frame by frame. The format is that of sqlite.org/fileformat2.html.
+//! Reads SQLite's write-ahead log frame by frame. The format is described in
+//! sqlite.org/fileformat2.html.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The size of a page in every database of ours.
+/// The page size of all databases that haft creates.
 pub const USUAL_PAGE: u32 = 4_096;
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// What all frames have in common that were written since the log was last begun anew.
+/// A value shared by all frames that were written since the log was last restarted.
 type Salt = [u8; 8];
 
-/// A log as it lies on the disk.
+/// The content of a log file.
 #[derive(Default)]
 pub struct WriteAheadLog {
-    /// Every frame, old ones too, in the order of the file.
+    /// Every frame in the order of the file, including outdated ones.
     pub frames: Vec<LogFrame>,
-    /// Of the header, if that is whole.
+    /// The salt in the header, if the header is valid.
     salt: Option<Salt>,
 }
 
@@ -27,19 +28,19 @@ pub struct WriteAheadLog {
 pub struct LogFrame {
     /// The number of the page.
     pub page: u32,
-    /// Where its content begins in the file.
+    /// The offset of the page content in the file.
     pub content: u64,
-    /// Whether it is the last of a transaction.
+    /// True if this is the last frame of a transaction.
     pub commits: bool,
-    /// Whether it and all before it are what was written: SQLite reads the log up to the first
-    /// that is not.
+    /// True if this frame and all frames before it are valid. SQLite reads the log up to the first
+    /// invalid frame.
     pub sound: bool,
     salt: Salt,
 }
 
 impl WriteAheadLog {
-    /// Reads a log with pages of this size. Old frames, from before it was begun anew, are not
-    /// sound.
+    /// Reads a log with pages of this size. Outdated frames, from before the log was restarted, are
+    /// not valid.
     pub fn read(file: &File, page_size: u32) -> io::Result<Self> {
         let mut header = [0; HEADER];
         if read_up_to(file, &mut header, 0)? < HEADER {
@@ -77,16 +78,16 @@ impl WriteAheadLog {
         Ok(log)
     }
 
-    /// Whether a transaction that was on the disk for certain cannot be read any more.
+    /// True if a transaction that was certainly on disk can no longer be read.
     ///
-    /// Each one is synced before the next is written. So a power cut can leave holes in the last
-    /// one only; where another one follows behind the first frame that is not sound, that one
-    /// was whole once. Damage in the very last transaction looks like a cut in the middle of
-    /// it.
+    /// Each transaction is synced before the next one is written, so a power cut can damage only
+    /// the last one. If another transaction follows the first invalid frame, the damaged one was
+    /// once complete. Damage in the very last transaction cannot be distinguished from a power cut.
     pub fn is_damaged(&self) -> bool {
         let mut committed = HashSet::new();
         let behind = self.frames.iter().skip_while(|frame| frame.sound);
-        // Without a header it is not known which frames are old, but then the header is damaged.
+        // Without a valid header, outdated frames cannot be recognized, but then the header itself
+        // is damaged.
         let mut behind = behind.filter(|frame| self.salt.is_none_or(|salt| salt == frame.salt));
         behind.any(|frame| {
             committed.contains(&frame.salt) || (frame.commits && !committed.insert(frame.salt))
@@ -100,7 +101,7 @@ fn salt(bytes: &[u8]) -> Salt {
     salt
 }
 
-/// The checksum of the log: sums of words over words, in the byte order the log names.
+/// The checksum of the log: running sums of words, in the byte order that the log declares.
 struct Checksum {
     big_endian: bool,
     one: u32,
@@ -144,7 +145,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     })
 }
 
-/// Reads until the buffer is full or the file ends.
+/// Reads until the buffer is full or the file ends, and returns the number of bytes read.
 pub fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {

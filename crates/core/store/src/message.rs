@@ -1,18 +1,19 @@
-//! Messages as they are read in pages, and what may change about a stored one.
+//! Pages of messages, and revisions of a stored message.
 
 use haft_types::{LlmMetadata, Message, Metadata, Part};
 
-/// Where a page of messages ends.
+/// The end of a page of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEnd {
-    /// At the newest message.
+    /// The page ends with the newest message.
     Newest,
-    /// Before the message at this place, counted from 1.
+    /// The page ends before the message at this position, counted from 1.
     Before(u64),
 }
 
 impl PageEnd {
-    /// The place of the last message of a page, in a conversation of so many.
+    /// Returns the position of the last message of a page, in a conversation with `messages`
+    /// messages.
     pub(crate) fn last(self, messages: u64) -> u64 {
         match self {
             Self::Newest => messages,
@@ -21,26 +22,26 @@ impl PageEnd {
     }
 }
 
-/// Which messages of a conversation to read, by their positions from 1 on.
+/// A range of messages of a conversation, by positions counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageSpan {
-    /// From this position on.
+    /// The first position.
     pub first: i64,
-    /// Up to this one.
+    /// The last position, inclusive.
     pub last: i64,
 }
 
 impl MessageSpan {
-    /// Later than every position and every key.
+    /// A value above every position and every key.
     pub const NO_END: i64 = i64::MAX;
 
-    /// All of them.
+    /// All messages.
     pub const ALL: Self = Self {
         first: 1,
         last: Self::NO_END,
     };
 
-    /// One alone.
+    /// Returns the span of one message.
     pub fn at(position: i64) -> Self {
         Self {
             first: position,
@@ -48,8 +49,8 @@ impl MessageSpan {
         }
     }
 
-    /// A page of at most so many messages up to `end`, in a conversation of `messages`; with it
-    /// [`MessagePage::first`].
+    /// Returns the span of a page of at most `most` messages up to `end`, in a conversation with
+    /// `messages` messages, and the value of [`MessagePage::first`].
     pub fn of_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
         let last = end.last(messages);
         let first = last.saturating_sub(most as u64) + 1;
@@ -64,17 +65,17 @@ impl MessageSpan {
     }
 }
 
-/// Some messages of a conversation that follow each other.
+/// Consecutive messages of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePage {
-    /// The place of the first one, counted from 1: so many less one lie before it.
+    /// The position of the first message, counted from 1.
     pub first: u64,
     /// The messages, in order.
     pub messages: Vec<Message>,
 }
 
 impl Default for MessagePage {
-    /// No messages, and none before.
+    /// Returns an empty page at the beginning of a conversation.
     fn default() -> Self {
         Self {
             first: 1,
@@ -84,26 +85,25 @@ impl Default for MessagePage {
 }
 
 impl MessagePage {
-    /// How many messages the conversation has before this page.
+    /// Returns the number of messages before this page.
     pub fn earlier(&self) -> u64 {
         self.first.saturating_sub(1)
     }
 }
 
-/// What is to be different about a stored message. The one that was stored stays: a revision is a
-/// row of its own.
+/// The changes to a stored message. The original stays: a revision is a row of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Revision {
-    /// New content; as before when absent.
+    /// The new content; unchanged if absent.
     pub content: Option<Vec<Part>>,
-    /// New metadata of the model; as before when absent.
+    /// The new metadata of the model; unchanged if absent.
     pub llm_metadata: Option<LlmMetadata>,
-    /// Metadata to add; a key that is there already gets the new value.
+    /// Metadata to add; existing keys get the new value.
     pub metadata: Metadata,
 }
 
 impl Revision {
-    /// The message with these changes.
+    /// Applies the changes to a message.
     pub fn of(self, mut message: Message) -> Message {
         message.content = self.content.unwrap_or(message.content);
         message.llm_metadata = self.llm_metadata.map(Box::new).or(message.llm_metadata);

@@ -1,4 +1,4 @@
-//! A write that is under way, and the failures nobody waited for.
+//! Queued writes, and failures of writes whose results were not awaited.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,21 +9,21 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 
-/// A write that is queued. Await it to know that it is durable; dropping it does not cancel the
-/// write, and what goes wrong then is reported by the next [`flush`](crate::Store::flush).
+/// A queued write. Await it to be sure that it is durable. Dropping it does not cancel the write;
+/// the next [`flush`](crate::Store::flush) then reports a failure.
 #[derive(Debug)]
 pub struct PendingWrite<T> {
     told: oneshot::Receiver<Result<T, StoreError>>,
     unseen: Arc<Unseen>,
 }
 
-/// The other end of a [`PendingWrite`].
+/// The sending end of a [`PendingWrite`].
 pub(crate) struct Tell<T> {
     tell: oneshot::Sender<Result<T, StoreError>>,
     unseen: Arc<Unseen>,
 }
 
-/// The first failure that nobody waited for.
+/// The first failure of a write whose result was not awaited.
 #[derive(Debug, Default)]
 pub(crate) struct Unseen(Mutex<Option<StoreError>>);
 
@@ -35,14 +35,14 @@ impl Unseen {
             .get_or_insert(error);
     }
 
-    /// Gives it out, once.
+    /// Returns the failure and clears it.
     pub(crate) fn take(&self) -> Option<StoreError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl<T> PendingWrite<T> {
-    /// A pending write and the end through which its result is sent.
+    /// Creates a pending write and the sender of its result.
     pub(crate) fn new(unseen: &Arc<Unseen>) -> (Tell<T>, Self) {
         let (tell, told) = oneshot::channel();
         (
@@ -57,7 +57,7 @@ impl<T> PendingWrite<T> {
         )
     }
 
-    /// A write that is over already, for stores that have nothing to wait for.
+    /// Creates a completed write, for stores without a queue.
     pub fn over(result: Result<T, StoreError>) -> Self {
         let (tell, pending) = Self::new(&Arc::default());
         tell.tell(result);
@@ -66,7 +66,7 @@ impl<T> PendingWrite<T> {
 }
 
 impl<T> Tell<T> {
-    /// Tells how the write went.
+    /// Sends the result of the write, or records a failure if the receiver was dropped.
     pub(crate) fn tell(self, result: Result<T, StoreError>) {
         if let Err(Err(error)) = self.tell.send(result) {
             self.unseen.keep(error);
@@ -86,7 +86,7 @@ impl<T> Future for PendingWrite<T> {
 
 impl<T> Drop for PendingWrite<T> {
     fn drop(&mut self) {
-        // A failure sent before this moment is still in the channel, a later one finds it closed.
+        // A failure sent before this moment is still in the channel; a later one finds it closed.
         self.told.close();
         if let Ok(Err(error)) = self.told.try_recv() {
             self.unseen.keep(error);

@@ -1,5 +1,5 @@
-//! The log of requests: what is given to it, and what is read back. How it is kept is in [`delta`]
-//! and [`rows`].
+//! The log of requests: the values written to it and read from it. [`delta`] and [`rows`] implement
+//! its storage.
 
 pub(crate) mod delta;
 pub(crate) mod rows;
@@ -14,83 +14,83 @@ use serde::{Deserialize, Serialize};
 pub struct SentRequest {
     /// The model, as `provider/model`.
     pub model: String,
-    /// The protocol it is sent in.
+    /// The wire protocol of the request.
     pub api: Api,
-    /// The request itself, shared so that logging copies nothing.
+    /// The request itself, shared so that logging does not copy it.
     pub request: Arc<Request>,
-    /// What else its bytes depend on, as the encoder writes it; kept once for all requests that
-    /// share it.
+    /// The encoder settings that its bytes depend on, as the encoder serializes them. Stored once
+    /// for all requests with equal settings.
     pub encoding: Option<Arc<str>>,
-    /// Why it is not an extension of the request before, as the context engine names it.
+    /// The reason why the request does not extend the previous one, as the context engine names it.
     pub cause: Option<String>,
 }
 
 /// One line of a conversation's request log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSummary {
-    /// Its number within the conversation, from 1.
+    /// The number within the conversation, counted from 1.
     pub number: u64,
-    /// When it was sent.
+    /// The time at which the request was sent.
     pub sent_at: Timestamp,
     /// The model, as `provider/model`.
     pub model: String,
-    /// The protocol it was sent in.
+    /// The wire protocol of the request.
     pub api: Api,
-    /// How many of its segments are the first ones of the request before, unchanged.
+    /// The number of leading segments that are unchanged from the previous request.
     pub kept: usize,
-    /// How many segments it has.
+    /// The number of segments.
     pub segments: usize,
-    /// Its estimated tokens.
+    /// The estimated number of tokens.
     pub tokens: u64,
-    /// Why it is not an extension of the request before, where that was said when it was sent.
+    /// The reason why the request does not extend the previous one, if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
-/// A logged request without its texts: enough to compare and to add up.
+/// A logged request without its texts: sufficient for comparisons and sums.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestOutline {
-    /// Its line in the log.
+    /// The line of the request in the log.
     pub summary: RequestSummary,
-    /// The hash of the tools it offered.
+    /// The hash of the offered tools.
     pub tools: ContentHash,
-    /// What was said of its encoding when it was sent.
+    /// The encoder settings, as recorded when the request was sent.
     pub encoding: Option<Arc<str>>,
-    /// Its messages.
+    /// The messages of the request, without their content.
     pub segments: Vec<SentSegment>,
 }
 
-/// A logged request, whole again.
+/// A complete logged request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedRequest {
-    /// Its line in the log.
+    /// The line of the request in the log.
     pub summary: RequestSummary,
-    /// The messages it held.
+    /// The messages of the request.
     pub segments: Vec<LoggedSegment>,
-    /// The tools it offered, in order.
+    /// The offered tools, in order.
     pub tools: Vec<ToolSpec>,
-    /// The most the model was allowed to write.
+    /// The limit of output tokens.
     pub max_output_tokens: Option<u32>,
-    /// The key that named the conversation to the provider's cache.
+    /// The key that identified the conversation to the provider's cache.
     pub cache_key: Option<String>,
-    /// What was said of its encoding when it was sent.
+    /// The encoder settings, as recorded when the request was sent.
     pub encoding: Option<Arc<str>>,
 }
 
 /// One message of a logged request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedSegment {
-    /// Its layer.
+    /// The layer of the context that it belongs to.
     pub layer: Layer,
-    /// Who put it there.
+    /// The component that added it to the request.
     pub owner: String,
-    /// What was sent. Of a message made by the engine, time and metadata are those of its first
-    /// sending.
+    /// The message as sent. If the engine made the message, its time and metadata are those of the
+    /// first time it was sent.
     pub message: Message,
-    /// Its content hash.
+    /// The content hash of the message.
     pub hash: ContentHash,
-    /// Its estimated tokens.
+    /// The estimated number of tokens.
     pub tokens: u32,
-    /// Whether the provider should be able to find the prefix that ends here.
+    /// True if the provider should cache the prefix that ends here.
     pub boundary: bool,
 }

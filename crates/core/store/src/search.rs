@@ -1,4 +1,4 @@
-//! Full-text search: what is asked, and what was found. The index itself belongs to each store.
+//! Full-text search: queries and hits. Each store has its own index.
 
 pub(crate) mod query;
 pub(crate) mod snippet;
@@ -15,38 +15,38 @@ pub use self::words::terms;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
-/// How long nothing must be written before what was written is indexed.
+/// The store is indexed after no write arrived for this long.
 pub const INDEX_DELAY: Duration = Duration::from_secs(2);
 
-/// What to look for.
+/// A full-text query.
 ///
-/// All words must occur in one message, in any order; words in double quotes must follow each
-/// other; a word that ends with `*` is the beginning of one. Case does not matter. Chinese,
-/// Japanese, Korean and Thai are found without spaces.
+/// All words must occur in one message, in any order. Words in double quotes must follow each
+/// other; a word that ends with `*` matches the beginning of a word. Case is ignored. Chinese,
+/// Japanese, Korean and Thai text is found without spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchQuery<'a> {
-    /// The words.
+    /// The query as the user typed it.
     pub text: &'a str,
-    /// Where.
+    /// The conversations to search.
     pub scope: ConversationScope<'a>,
-    /// The most hits wanted.
+    /// The maximum number of hits.
     pub limit: usize,
 }
 
-/// Something that was found; its JSON form is that of `conversations search --json`.
+/// A search hit. Its JSON form is that of `conversations search --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
-    /// The conversation.
+    /// The conversation that contains the hit.
     pub conversation: ConversationRow,
-    /// The message; absent when name or description of the conversation hold the words.
+    /// The message, or `None` if the name or description of the conversation matches.
     pub message: Option<HitMessage>,
-    /// The place, with some text around it.
+    /// The matching text with some context.
     pub snippet: Snippet,
 }
 
 impl SearchHit {
-    /// A message that was found by these items; none where it has been revised since and does not
-    /// hold them any more.
+    /// Creates a hit for a message. Returns `None` if a revision of the message no longer contains
+    /// the items.
     pub fn in_message(
         conversation: ConversationRow,
         message: &Message,
@@ -69,25 +69,25 @@ impl SearchHit {
 /// The message of a [`SearchHit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HitMessage {
-    /// Its id.
+    /// The id of the message.
     pub message_id: MessageId,
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
 }
 
-/// A piece of text on one line.
+/// An excerpt of a text on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snippet {
-    /// The text.
+    /// The text of the excerpt.
     pub text: String,
-    /// What was looked for in it: from and to, in characters, in order.
+    /// The matches in the text: start and end in characters, sorted.
     pub highlights: Vec<(usize, usize)>,
 }
 
 impl Snippet {
-    /// The text with each highlight between these two marks.
+    /// Returns the text with each highlight between `open` and `close`.
     pub fn marked(&self, open: &str, close: &str) -> String {
         let mut marked = String::with_capacity(self.text.len());
         let mut highlights = self.highlights.iter().peekable();
@@ -104,8 +104,8 @@ impl Snippet {
     }
 }
 
-/// What of a message can be found: its text, its calls and their results. Not its reasoning, which
-/// nobody said.
+/// Returns the searchable text of a message: its text, calls and results. Reasoning is excluded
+/// because it is not part of the dialog.
 fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -122,7 +122,7 @@ fn searchable(message: &Message) -> String {
     text
 }
 
-/// What a person typed, as items that must all be found; an error where it holds no word.
+/// Parses a query into items that must all be found; fails if it contains no word.
 pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     let items = query::parse(text);
     if items.is_empty() {
@@ -134,8 +134,8 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     }
 }
 
-/// The terms under which a stored message is found, separated by spaces. One that cannot be read
-/// has none: it is not found either, and `doctor` is who tells of it.
+/// Returns the search terms of a stored message, separated by spaces. A message that cannot be
+/// parsed has none and is not found; `doctor` reports it.
 pub fn terms_of_body(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
     message.map_or_else(String::new, |message| terms(&searchable(&message)))

@@ -1,9 +1,9 @@
-//! The store on embedded SQLite: one file, in WAL mode, synced at every commit.
+//! The store on embedded SQLite: one file in WAL mode, synced at every commit.
 //!
-//! Two threads own one connection each. All writing goes through the first, in order. Reads have
-//! their own, so that a long export never keeps an append waiting, nor a sync to disk a read. A
-//! read sees every write acknowledged before it began. A third thread owns the search index, a
-//! fourth makes backups where they are asked for.
+//! Two threads own one connection each. All writes go through the first, in order. Reads have their
+//! own connection, so that a long export never delays an append, and a sync to disk never delays a
+//! read. A read sees every write that was acknowledged before the read began. A third thread owns
+//! the search index, and an optional fourth makes backups.
 
 mod aside;
 mod backups;
@@ -58,16 +58,16 @@ use crate::statistics::{Counters, StoreStatistics, Totals};
 use crate::store::{Store, Swap};
 use crate::worker::{Explain, IdleWork, WorkerThread};
 
-/// What the writing thread owns.
+/// The state of the writer thread.
 struct SqliteWriter {
     connection: Connection,
     last_requests: LastRequests,
     locks: Arc<SqliteLocks>,
 }
 
-/// Conversations in one SQLite file. Dropping it waits for the writes already asked for.
+/// Conversations in one SQLite file. Dropping the store waits for the writes requested so far.
 pub struct SqliteStore {
-    // Dropped in this order: the writer is the last to close the file and leaves it without a
+    // The fields are dropped in this order: the writer closes the file last and leaves it without a
     // write-ahead log.
     keeper: Option<BackupThread>,
     index: WorkerThread<IndexThread, SqliteFailure>,
@@ -83,8 +83,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`. A missing file is created with its folders, for their owner
-    /// only; an older format is brought up to date. Blocks for as long as that takes.
+    /// Opens the database at `path`. A missing file is created with its folders, accessible only to
+    /// their owner; an older format is migrated. Blocks until that is done.
     pub fn open(
         path: &Path,
         config: &StoreConfig,
@@ -129,8 +129,8 @@ impl SqliteStore {
         })
     }
 
-    /// Makes backups in this folder while the store is open: one now if anything changed, then
-    /// every hour.
+    /// Makes backups in this folder while the store is open: one now if anything changed, then one
+    /// per configured interval.
     pub fn keep_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.config.backups > 0 {
             let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
@@ -139,8 +139,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Queues a write to a conversation, which is done once nobody else has the right to write to
-    /// it.
+    /// Queues a write to a conversation. The write runs once no other process holds the write lock.
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
@@ -158,7 +157,7 @@ impl SqliteStore {
         })
     }
 
-    /// Queues a write that is about no conversation that exists already.
+    /// Queues a write that needs no lock because it changes no existing conversation.
     fn write_anywhere<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
@@ -167,7 +166,6 @@ impl SqliteStore {
             .submit(move |writer| write::transact(&mut writer.connection, job))
     }
 
-    /// Queues a read.
     fn read<T: Send + 'static>(
         &self,
         id: &ConversationId,
@@ -177,8 +175,8 @@ impl SqliteStore {
         self.reader.submit(move |connection| job(connection, &id))
     }
 
-    /// Waits for what is queued to be written: requests are logged without waiting, and must be
-    /// seen by who reads them.
+    /// Waits for all queued writes: requests are logged without waiting, and a later read must see
+    /// them.
     async fn written(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
@@ -323,8 +321,7 @@ impl Store for SqliteStore {
         fork.check()?;
         let id = id.clone();
         let now = self.clock.now();
-        // Nobody else's right is asked for: the other conversation is only read, and this one is
-        // new.
+        // No lock is needed: the other conversation is only read, and this one is new.
         let forked = self
             .write_anywhere(move |connection| write::fork(connection, &id, fork, now))
             .await?;

@@ -1,25 +1,25 @@
-//! What a store has done since it was opened, and what it holds.
+//! Counts of the work of a store since it was opened, and of its content.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// What a store has done since it was opened.
+/// Counts of the work of a store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatistics {
     /// Conversations created, imported or forked.
     pub conversations_created: u64,
-    /// Conversations whose messages were read.
+    /// The number of reads of a conversation's messages from the database.
     pub conversations_loaded: u64,
-    /// Messages added, those of created conversations included.
+    /// Messages added, including those of created conversations.
     pub messages_added: u64,
     /// Reads of messages that were answered from memory.
     pub cache_hits: u64,
-    /// Reads of messages that were not.
+    /// Reads of messages that were not answered from memory.
     pub cache_misses: u64,
 }
 
-/// What a store holds.
+/// Counts of the content of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Conversations, without those in the trash.
@@ -28,17 +28,17 @@ pub struct Totals {
     pub in_trash: u64,
     /// Namespaces with a conversation or a current one.
     pub namespaces: u64,
-    /// Messages; those that forks share count once.
+    /// Messages. A message shared by forks counts once.
     pub messages: u64,
     /// Revisions of messages.
     pub revisions: u64,
     /// Logged requests.
     pub requests: u64,
-    /// The size of the database.
+    /// The size of the database in bytes.
     pub bytes: u64,
 }
 
-/// Counts for [`StoreStatistics`], from any thread; those of a cache stay zero.
+/// Thread-safe counters for [`StoreStatistics`]. The counts of a cache stay zero.
 #[derive(Debug, Default)]
 pub struct Counters {
     created: AtomicU64,
@@ -47,23 +47,23 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// A conversation with so many messages of its own was created.
+    /// Counts a created conversation with this number of messages of its own.
     pub fn created(&self, messages: u64) {
         self.created.fetch_add(1, Ordering::Relaxed);
         self.added.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// The messages of a conversation were read.
+    /// Counts a read of a conversation's messages.
     pub fn loaded(&self) {
         self.loaded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A message was appended.
+    /// Counts an appended message.
     pub fn added(&self) {
         self.added.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn so_far(&self) -> StoreStatistics {
         StoreStatistics {
             conversations_created: self.created.load(Ordering::Relaxed),

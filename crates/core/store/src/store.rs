@@ -1,4 +1,4 @@
-//! The trait every place for conversations implements.
+//! The trait that every store of conversations implements.
 
 use std::collections::BTreeMap;
 
@@ -20,70 +20,72 @@ use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequ
 use crate::search::{SearchHit, SearchQuery};
 use crate::statistics::{StoreStatistics, Totals};
 
-/// What came of [`Store::swap_project_state`].
+/// The result of [`Store::swap_project_state`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swap {
-    /// The new document is kept.
+    /// The new document is stored.
     Done,
-    /// Someone else changed the document first: read it again.
+    /// Another writer changed the document first: read it again.
     Overtaken,
 }
 
-/// What came of [`Store::import`].
+/// The result of [`Store::import`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Imported {
-    /// It was not there before.
+    /// The conversation did not exist before.
     New(Conversation),
-    /// All its messages were there already; nothing was written.
+    /// The store already had all messages; nothing was written.
     Same(Conversation),
-    /// It was there, and these newest messages were not.
+    /// The conversation existed, and messages were appended to it.
     Grown {
-        /// The conversation as it is now.
+        /// The conversation after the import.
         conversation: Conversation,
-        /// How many messages were appended.
+        /// The number of appended messages.
         added: u64,
     },
 }
 
-/// Keeps conversations.
+/// Stores conversations.
 ///
-/// What a write acknowledged is durable: it survives a kill and a power cut. Writes take effect in
-/// the order they were asked for, and go through even when the future is dropped. Reading an
-/// unknown conversation is no error, writing to one is [`StoreError::UnknownConversation`]; one in
-/// the trash is unknown to all but [`restore`](Self::restore) and [`ConversationScope::Trash`]. The
-/// empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
+/// A write that has returned is durable: it survives a kill and a power cut. Writes take effect in
+/// the order in which they were requested, and are carried out even if the future is dropped.
+/// Reading an unknown conversation returns nothing; writing to one fails with
+/// [`StoreError::UnknownConversation`]. A conversation in the trash is unknown to everything except
+/// [`restore`](Self::restore) and [`ConversationScope::Trash`]. The empty namespace is
+/// [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Creates a conversation with its first messages: all of it or nothing.
+    /// Creates a conversation with its first messages, or nothing if it fails.
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError>;
 
-    /// The conversation with exactly this id.
+    /// Returns the conversation with exactly this id.
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
-    /// The conversation a person means by `text`: an exact id anywhere, else an id that begins so
-    /// or an exact name within the scope.
+    /// Finds a conversation by what a user typed: an exact id in any namespace, else the beginning
+    /// of an id or an exact name within the scope.
     async fn find(
         &self,
         text: &str,
         scope: ConversationScope<'_>,
     ) -> Result<ConversationMatch, StoreError>;
 
-    /// The conversations of a scope, last used first.
+    /// Returns the conversations of a scope, most recently used first.
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError>;
 
-    /// Takes the right to write to a conversation, which may not exist yet. While somebody else has
-    /// it, this waits, and so do single writes of those who have not; after the lock timeout it
-    /// is [`StoreError::LockTimeout`], which names the holder.
+    /// Takes the write lock of a conversation, which need not exist yet. Waits while another
+    /// process holds the lock, as single writes without the lock do. Fails with
+    /// [`StoreError::LockTimeout`], which names the holder, after the lock timeout.
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
-    /// The same, hardly waiting for whoever has it.
+    /// Like [`Self::lock`], but waits at most a fraction of a second if another process holds the
+    /// lock.
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
-    /// Appends a message. On [`StoreError::MessageIdTaken`] nothing was stored and another id is to
-    /// be drawn.
+    /// Appends a message. After [`StoreError::MessageIdTaken`] nothing was stored, and the caller
+    /// retries with another id.
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError>;
 
-    /// Changes a stored message by a new revision, and gives it as it is now.
+    /// Stores a new revision of a message and returns the revised message.
     async fn update(
         &self,
         id: &ConversationId,
@@ -91,15 +93,15 @@ pub trait Store: Send + Sync {
         revision: Revision,
     ) -> Result<Message, StoreError>;
 
-    /// The messages of a conversation, in order, each in its newest revision.
+    /// Returns the messages of a conversation, in order, each in its newest revision.
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// The same for whoever keeps them in memory, as a session does: they are not kept by the store
-    /// a second time.
+    /// Like [`Self::messages`], but bypasses the cache, for callers that keep the messages in
+    /// memory themselves.
     async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// At most so many messages up to `end`: a long conversation is read from its tail, and what
-    /// lies before on demand.
+    /// Returns at most `most` messages up to `end`. A long conversation is read from its tail, and
+    /// earlier messages on demand.
     async fn page(
         &self,
         id: &ConversationId,
@@ -107,7 +109,7 @@ pub trait Store: Send + Sync {
         most: usize,
     ) -> Result<MessagePage, StoreError>;
 
-    /// The same as stored, past all memory.
+    /// Like [`Self::message_page`], but bypasses the cache.
     async fn stored_page(
         &self,
         id: &ConversationId,
@@ -115,35 +117,35 @@ pub trait Store: Send + Sync {
         most: usize,
     ) -> Result<MessagePage, StoreError>;
 
-    /// Gives a conversation another name.
+    /// Changes the name of a conversation.
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError>;
 
-    /// Puts a conversation into the trash. Its forks keep what they share with it.
+    /// Moves a conversation to the trash. Its forks keep the messages they share with it.
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
 
     /// Takes a conversation out of the trash.
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError>;
 
-    /// Makes a conversation that begins with the messages of another one, in the same namespace.
-    /// They are shared, not copied: what it costs does not depend on how many there are. From
-    /// then on neither notices what becomes of the other.
+    /// Creates a conversation that begins with the messages of another one, in its namespace. The
+    /// messages are shared rather than copied, so the cost does not depend on their number. Later
+    /// changes to either conversation don't affect the other.
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError>;
 
-    /// The messages that hold all these words, best first; before them the conversations whose name
-    /// or description do.
+    /// Returns the messages that contain all words of the query, best first, preceded by the
+    /// conversations whose name or description contains them.
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError>;
 
-    /// Notes something learnt about a stored message.
+    /// Records a fact about a stored message.
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError>;
 
-    /// What was noted, in order.
+    /// Returns the recorded facts, in order.
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError>;
 
-    /// The document kept under `key`, such as the TODO list.
+    /// Returns the document stored under `key`, such as the TODO list.
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// The documents kept under these keys, as one reading of the store finds them. A key without a
-    /// document is left out.
+    /// Returns the documents stored under these keys, all read at one moment. Keys without a
+    /// document are omitted.
     async fn states(
         &self,
         id: &ConversationId,
@@ -158,7 +160,7 @@ pub trait Store: Send + Sync {
         Ok(found)
     }
 
-    /// Keeps a document under `key`, in place of the one before.
+    /// Stores a document under `key` and replaces the previous one.
     async fn set_state(
         &self,
         id: &ConversationId,
@@ -166,11 +168,11 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<(), StoreError>;
 
-    /// The document a namespace keeps under `key` for all its conversations, such as the folder
-    /// notes of a project.
+    /// Returns the document that a namespace stores under `key` for all its conversations, such as
+    /// the folder notes of a project.
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Keeps a document for a namespace, in place of the one before.
+    /// Stores a document for a namespace and replaces the previous one.
     async fn set_project_state(
         &self,
         namespace: &str,
@@ -178,8 +180,8 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<(), StoreError>;
 
-    /// Keeps a document for a namespace if the one there is still `before`; otherwise nothing is
-    /// written. Several processes share a namespace, and an edit must not undo another's.
+    /// Stores a document for a namespace only if the stored one still equals `before`. Several
+    /// processes share a namespace, and an edit must not undo another one.
     async fn swap_project_state(
         &self,
         namespace: &str,
@@ -188,51 +190,51 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<Swap, StoreError>;
 
-    /// Logs a request and gives its number, from 1. The log holds the difference to the
-    /// conversation's request before; finding it is not the caller's work and does not delay
-    /// the caller. Queued when this returns: awaiting is optional.
+    /// Logs a request and returns its number, counted from 1. The log stores the difference to the
+    /// previous request of the conversation; the writer thread computes it, so the caller is not
+    /// delayed. The write is queued when this returns; awaiting it is optional.
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
-    /// The logged requests of a conversation, in order.
+    /// Returns the logged requests of a conversation, in order.
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError>;
 
-    /// The logged requests of a conversation with the outline of every message, in order. One pass
-    /// over the log; no message is read.
+    /// Returns the logged requests of a conversation with the outline of every message, in order.
+    /// Takes one pass over the log and reads no message.
     async fn request_outlines(
         &self,
         id: &ConversationId,
     ) -> Result<Vec<RequestOutline>, StoreError>;
 
-    /// A logged request with every message it held.
+    /// Returns a logged request with all its messages.
     async fn request(
         &self,
         id: &ConversationId,
         number: u64,
     ) -> Result<Option<LoggedRequest>, StoreError>;
 
-    /// The conversation last made current in a namespace.
+    /// Returns the current conversation of a namespace.
     async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError>;
 
     /// Makes a conversation the current one of a namespace.
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError>;
 
-    /// Every namespace that has a conversation or a current one, by name.
+    /// Returns every namespace that has a conversation or a current one, sorted by name.
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
 
-    /// The whole conversation as one document, as it was at one moment.
+    /// Returns the whole conversation as one document, read at one moment.
     async fn export(&self, id: &ConversationId)
     -> Result<Option<ConversationDocument>, StoreError>;
 
-    /// Takes a document in as a conversation with its id and times. Where the conversation is there
-    /// already, messages that follow those it has are appended; one that went another way is
-    /// [`StoreError::IdTaken`].
+    /// Stores a document as a conversation with its id and times. If the conversation exists, the
+    /// messages that follow the stored ones are appended; if its messages differ, the import fails
+    /// with [`StoreError::IdTaken`].
     async fn import(
         &self,
         document: ConversationDocument,
         namespace: &str,
     ) -> Result<Imported, StoreError> {
         let id = document.id.clone();
-        // Most imports are new ones; the copy of the others is small beside writing them.
+        // Most imports are new. Copying the document costs little compared with writing it.
         let taken = match self
             .create(NewConversation::from_document(document.clone(), namespace))
             .await
@@ -266,12 +268,13 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// What this store has done since it was opened.
+    /// Returns counts of the work done since the store was opened.
     fn statistics(&self) -> StoreStatistics;
 
-    /// What the store holds.
+    /// Counts the content of the store.
     async fn totals(&self) -> Result<Totals, StoreError>;
 
-    /// Waits for all writes asked for so far; tells what went wrong with those nobody waited for.
+    /// Waits for all writes requested so far. Returns the first failure of a write whose result was
+    /// not awaited.
     async fn flush(&self) -> Result<(), StoreError>;
 }

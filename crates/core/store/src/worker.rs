@@ -1,7 +1,7 @@
-//! A thread that owns a database connection and does jobs one after another.
+//! A thread that owns a database connection and runs jobs one after another.
 //!
-//! Invariant: jobs run in the order they were submitted, each to its end, whether or not anyone
-//! waits for it; dropping the worker waits for those already submitted.
+//! Invariant: jobs run to completion in the order they were submitted, whether or not their results
+//! are awaited. Dropping the worker waits for the submitted jobs.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -13,38 +13,37 @@ use crate::pending::{PendingWrite, Unseen};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// Says what a failure of a job is to the caller.
+/// Converts a failure of a job to the error for the caller.
 pub type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
-/// A thread with a state of its own, whose jobs fail with `F`.
+/// A thread with its own state, whose jobs fail with `F`.
 pub struct WorkerThread<S, F> {
     explain: Explain<F>,
-    // Taken on drop, which is what ends the thread.
+    // Dropping the sender ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
     thread: Option<JoinHandle<()>>,
     unseen: Arc<Unseen>,
 }
 
-/// What a thread does when nobody asked it for anything for a while, such as filling a search
-/// index.
+/// The work of an idle thread, such as filling a search index.
 pub struct IdleWork<S> {
-    /// How long a while is.
+    /// The thread counts as idle when no job arrived for this long.
     pub after: Duration,
-    /// A short piece of work.
+    /// Does one short piece of work.
     pub work: fn(&mut S) -> Idle,
 }
 
-/// Whether there is more to do in the meantime.
+/// The result of a piece of idle work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// Another piece, unless a job comes first.
+    /// There is more work. It continues unless a job arrives first.
     More,
-    /// Nothing until the next job is done.
+    /// There is nothing to do until the next job has run.
     Done,
 }
 
 impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
-    /// Starts the thread.
+    /// Starts a thread without idle work.
     pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
         Self::run(name, explain, move |queue| {
             for job in queue {
@@ -53,7 +52,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         })
     }
 
-    /// Starts a thread that knows what to do when nothing is asked.
+    /// Starts a thread with idle work.
     pub fn start_with(
         name: &str,
         explain: Explain<F>,
@@ -89,7 +88,8 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         })
     }
 
-    /// Queues a job.
+    /// Queues a job. A failure of a job whose result is not awaited is kept for
+    /// [`Self::take_unseen_failure`].
     pub fn submit<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static,
@@ -102,26 +102,26 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         pending
     }
 
-    /// Says that something happened, after which there may be something to do.
+    /// Wakes the thread, because there may be new idle work.
     pub fn poke(&self) {
         self.send(Box::new(|_| ()));
     }
 
     fn send(&self, job: Job<S>) {
-        // When the thread is gone the job is dropped and with it its end of the channel, by which
-        // the other side learns it.
+        // If the thread is gone, the job is dropped together with its result sender, and the
+        // receiver then returns an error.
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
         }
     }
 
-    /// The first failure nobody waited for, once.
+    /// Returns the first failure of a job whose result was not awaited, and clears it.
     pub fn take_unseen(&self) -> Option<StoreError> {
         self.unseen.take()
     }
 }
 
-/// Does jobs as they come, and the idle work between them, until there is nothing more to do.
+/// Runs jobs as they arrive, and idle work between them, until there is no more work.
 fn do_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork<S>) {
     let mut wait = idle_work.after;
     loop {
@@ -143,7 +143,7 @@ impl<S, F> Drop for WorkerThread<S, F> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A job that panicked has been noticed by its caller as a closed store.
+            // The caller of a job that panicked got the error of a closed store.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a tool call is given.
+//! The context of a tool call: folders, limits, and the ports to the agent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,30 +9,29 @@ use tokio_util::sync::CancellationToken;
 use crate::ports::{ChangeUndo, DocumentReader, EditorBuffers, FileHistory, Unrecorded};
 use crate::{ReadLedger, SessionState, ToolNames};
 
-/// The folders a call may work in. All paths are absolute and free of links.
+/// The folders a call may work in. All paths are absolute and free of symbolic links.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// The project's root.
     pub root: PathBuf,
-    /// Further folders the user opened with `--add-dir`.
+    /// Further folders that the user opened with `--add-dir`.
     pub extra: Vec<PathBuf>,
-    /// Where relative paths start.
+    /// The folder against which relative paths are resolved.
     pub cwd: PathBuf,
-    /// A private folder for whole outputs that were too long for the model.
+    /// A private folder for the full text of outputs that were shortened for the model.
     pub spill: PathBuf,
-    /// A private folder, outside of all of these, for notes on changes under way.
+    /// A private folder for journals of changes in progress; none of the other folders contains it.
     pub journal: PathBuf,
 }
 
 impl Workspace {
-    /// Whether a resolved path lies in the project or an added folder.
+    /// True if a resolved path lies in the project, in the spill folder or in an added folder.
     pub fn contains(&self, resolved: &Path) -> bool {
         resolved.starts_with(&self.root)
             || resolved.starts_with(&self.spill)
             || self.extra.iter().any(|extra| resolved.starts_with(extra))
     }
 
-    /// The path as shown to people and models: relative to the project where it lies inside.
+    /// Returns the path as shown to people and models: relative to the project if it lies inside.
     pub fn display(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
@@ -41,7 +40,7 @@ impl Workspace {
     }
 }
 
-/// How much of an output reaches the model.
+/// The maximum size of an output that is sent to the model.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputLimits {
     /// Lines, head and tail together.
@@ -65,47 +64,45 @@ impl From<OutputLimits> for CutLimits {
     }
 }
 
-/// Whether a file below a folder that is walked through may be read.
+/// Returns true for a file that the rules allow to be read.
 pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Shows people a short text about what a call is doing; the model never reads it. A call shows
 /// little and not often, and texts are dropped if they cannot be shown in time.
 pub type CallProgress = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Everything a call is given besides its arguments.
+/// Everything a call receives besides its arguments.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// The folders it may work in.
     pub workspace: Workspace,
-    /// What rules keep from being read, where there are such rules: who walks through a folder
-    /// leaves it out.
+    /// Rejects files that deny rules protect from being read; a folder walk skips these files.
+    /// `None` if there are no such rules.
     pub readable: Option<ReadFilter>,
-    /// The id of the call.
     pub call_id: String,
-    /// Fires when the user cancels: the call should end soon.
+    /// Fires when the user cancels: the call should then end soon.
     pub cancel: CancellationToken,
-    /// How much of an output reaches the model.
+    /// The maximum size of an output that is sent to the model.
     pub limits: OutputLimits,
-    /// The environment a child process gets, already reduced to what it may see.
+    /// The environment of child processes, reduced to the variables they may see.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Whether its command may write what `git add` and `git commit` write of the project's
-    /// repository.
+    /// True if the call's command may write the files of the repository that `git add` and `git
+    /// commit` write.
     pub commits: bool,
-    /// The tools that the model has been told of. A result names no other.
+    /// The tools that the model has been told of. A result mentions no other tool.
     pub tools: ToolNames,
-    /// Where the call shows what it is doing.
+    /// Receives progress messages of the call.
     pub progress: CallProgress,
     /// The states of files when they were last read or written in the conversation.
     pub reads: Arc<ReadLedger>,
     /// The other values of the session that its tools share.
     pub state: SessionState,
-    /// What files were before calls changed them.
+    /// Saves files before calls change them.
     pub history: Arc<dyn FileHistory>,
-    /// Takes back what calls changed.
+    /// Undoes changes of earlier calls.
     pub take_back: Arc<dyn ChangeUndo>,
-    /// Takes the text out of documents, where this build reads any.
+    /// Extracts the text of documents; `None` if this build has no reader.
     pub documents: Option<Arc<dyn DocumentReader>>,
-    /// What the user has open and not saved, where an editor says so.
+    /// The unsaved files of the user's editor; `None` if there is no editor connection.
     pub buffers: Option<Arc<dyn EditorBuffers>>,
 }
 

@@ -1,27 +1,27 @@
-//! How much a model reads of tools that are not offered to it one by one.
+//! The text about deferred tools that a model reads: full descriptions, names or a count.
 //!
-//! What others say of their tools is sanitised and cut.
+//! Texts of tools from outside are sanitized and cut.
 
 use haft_text::sanitise;
 use haft_types::ToolSpec;
 
-/// The longest description of a tool, in characters.
+/// Longest description of a tool, in characters.
 const DESCRIPTION: usize = 1_000;
 
-/// How much is said of each deferred tool.
+/// The level of detail in which deferred tools are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolDetail {
-    /// Name, description and arguments.
+    /// Name, description and arguments of each tool.
     Whole,
-    /// The name.
+    /// Only the names.
     Names,
-    /// How many there are.
+    /// Only the number of tools.
     Counts,
 }
 
 impl ToolDetail {
-    /// The most that fits into this many tokens, with its text: every tool with its arguments, else
-    /// their names, else how many.
+    /// Renders the list with decreasing detail until it fits into `budget` tokens. A bare count is
+    /// returned even if it does not fit.
     pub fn fitting(
         budget: usize,
         count: &dyn Fn(&str) -> usize,
@@ -36,7 +36,7 @@ impl ToolDetail {
         (Self::Counts, text(Self::Counts))
     }
 
-    /// These tools in this detail, and that `tool_search` tells the rest.
+    /// Lists the tools. With less than full detail, the text refers to `tool_search`.
     pub fn list(self, tools: &[ToolSpec]) -> String {
         match self {
             Self::Whole => tools
@@ -56,7 +56,7 @@ impl ToolDetail {
     }
 }
 
-/// A tool in one paragraph: name, description, arguments.
+/// Returns the name, description and arguments of a tool as a list item.
 pub fn describe_tool(tool: &ToolSpec) -> String {
     let schema = serde_json::to_string(&tool.parameters).unwrap_or_default();
     let description = shorten(&tool.description, DESCRIPTION);
@@ -67,7 +67,7 @@ pub fn describe_tool(tool: &ToolSpec) -> String {
     )
 }
 
-/// Sanitised text of at most so many characters; a cut is shown.
+/// Sanitizes a text and cuts it after `max_chars` characters; ` […]` marks a cut.
 pub fn shorten(text: &str, longest: usize) -> String {
     let text = sanitise(text.trim());
     match text.char_indices().nth(longest) {

@@ -1,8 +1,8 @@
-//! A tool made of a parameter struct, a prompt and a function, which is what nearly every tool is.
+//! A tool made of a parameter struct, a prompt and a function. Nearly every tool is made this way.
 //!
-//! The arguments of a call are read in one place, so every tool says the same of arguments that do
-//! not fit. What a call reads and writes is asked of the arguments as they came, before anybody
-//! looks at whether they fit; see [`Intent`].
+//! The arguments of a call are parsed in one place, so that every tool reports invalid arguments
+//! with one wording. The [`Intent`] of a call is computed from the raw arguments, before they are
+//! parsed.
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -20,8 +20,7 @@ type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
 type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
 type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync>;
 
-/// What is known of a tool before its function: what the model reads of it, and what its calls may
-/// do.
+/// A tool without its function: the text for the model, and the effects of its calls.
 ///
 /// ```
 /// use std::future::ready;
@@ -32,21 +31,21 @@ type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Forese
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Parameters {
-///     /// Whom to greet.
+///     /// The person to greet.
 ///     name: String,
 /// }
 ///
-/// static MANUAL: Manual = Manual::of(Group::Others);
+/// static MANUAL: Manual = Manual::for_group(Group::Others);
 ///
 /// fn greet(Parameters { name }: Parameters) -> Result<Envelope, Envelope> {
 ///     if name.is_empty() {
-///         return Err(Envelope::failure("invalid_arguments", "`name` is empty; say who it is"));
+///         return Err(Envelope::failure("invalid_arguments", "`name` is empty; give a name"));
 ///     }
 ///     Ok(Envelope::success(format!("Hello, {name}.")))
 /// }
 ///
-/// let tool = ToolDefinition::new("greet", "Greets somebody.", &MANUAL, Access::Read, |_| Intent::Nothing)
-///     .runs(|_, parameters| Box::pin(ready(greet(parameters))));
+/// let tool = ToolDefinition::new("greet", "Greets a person.", &MANUAL, Access::Read, |_| Intent::Nothing)
+///     .with_function(|_, parameters| Box::pin(ready(greet(parameters))));
 /// assert_eq!(tool.spec().parameters["required"][0], "name");
 /// ```
 pub struct ToolDefinition {
@@ -58,8 +57,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// A tool of this name, with the text the model reads of it. `intent` is given the arguments as
-    /// they came.
+    /// Creates a definition. The closure `intent` receives the raw arguments of a call.
     pub fn new(
         name: &'static str,
         prompt: impl Into<Prompt>,
@@ -76,8 +74,8 @@ impl ToolDefinition {
         }
     }
 
-    /// The tool whose calls this function carries out. It gets arguments that fit `P`; either arm
-    /// of what it gives back is something the model reads.
+    /// Completes the tool with the function that runs its calls. The function gets arguments that
+    /// were parsed as `P`; the model reads its output in the `Ok` and in the `Err` case.
     pub fn runs<P, O, E>(
         self,
         run: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Result<O, E>> + Send + Sync + 'static,
@@ -120,7 +118,7 @@ impl ToolDefinition {
     }
 }
 
-/// A tool whose calls a function carries out; made by [`ToolDefinition::runs`].
+/// A tool whose calls are run by a function. Created with [`ToolDefinition::with_function`].
 pub struct FunctionTool<P> {
     name: &'static str,
     spec: ToolSpec,
@@ -149,8 +147,7 @@ impl<P> FunctionTool<P> {
         }
     }
 
-    /// The same with a function that tells what a call would change in files; see
-    /// [`Tool::preview`].
+    /// Adds a function that computes the changes a call would make in files; see [`Tool::preview`].
     #[must_use]
     pub fn previews(
         self,

@@ -1,77 +1,76 @@
-//! What a call would do, declared before it is permitted.
+//! The declared effects of a call, known before the call is permitted.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What a call would do, as far as its arguments tell.
+/// The effects of a call, as far as its arguments tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// It reads and writes exactly these files. What it reads of a folder is everything below it
-    /// but what rules keep from being read.
+    /// The call reads and writes exactly these files. Reading a folder means everything below it
+    /// that the rules allow to be read.
     Files(Vec<FileUse>),
-    /// It runs a command line.
+    /// The call runs a command line.
     Command {
-        /// The line.
         line: String,
         /// The folder to run in, as the model wrote it.
         cwd: Option<String>,
     },
-    /// It reaches these hosts and changes nothing there.
+    /// The call reaches these hosts and changes nothing there.
     Hosts(Vec<String>),
-    /// It types this into a program that runs already.
+    /// The call sends this input to a running program.
     Input(String),
-    /// It calls a tool of an MCP server; rules know it as `mcp__server__tool`.
+    /// The call runs a tool of an MCP server, which rules name `mcp__server__tool`.
     Server {
-        /// The server's name.
         server: String,
         /// The tool's name within the server.
         tool: String,
     },
-    /// Nothing that needs permission: it looks at or ends what was permitted before, it touches
-    /// nothing but what haft keeps of the conversation, or its arguments lack what it needs and
-    /// the tool itself will say so.
+    /// Nothing that needs permission. The call inspects or ends something permitted earlier,
+    /// affects only haft's own data of the conversation, or lacks an argument, which the tool
+    /// itself will report.
     Nothing,
-    /// The arguments do not tell. Such a call is asked.
+    /// The arguments do not tell. Such a call needs approval.
     Unknown,
 }
 
 /// A file that a call uses, by its path as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileUse {
-    /// It is read.
     Read(String),
-    /// It is written, created, moved or deleted.
+    /// The file is written, created, moved or deleted.
     Write(String),
 }
 
 impl Intent {
-    /// It reads what this argument names. Without it the tool itself says what is missing.
+    /// The call reads the file in the argument `key`. A missing argument means [`Self::Nothing`],
+    /// because the tool itself reports it.
     pub fn reads(arguments: &Value, key: &str) -> Self {
         text(arguments, key).map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Read(path)]))
     }
 
-    /// It reads what this argument names, and `default` without it.
+    /// The call reads the file in the argument `key`, or `default` if the argument is missing.
     pub fn reads_or(arguments: &Value, key: &str, default: &str) -> Self {
         Self::Files(vec![FileUse::Read(
             text(arguments, key).unwrap_or_else(|| default.to_owned()),
         )])
     }
 
-    /// It writes what this argument names. Without it the tool itself says what is missing.
+    /// The call writes the file in the argument `key`. A missing argument means [`Self::Nothing`],
+    /// because the tool itself reports it.
     pub fn writes(arguments: &Value, key: &str) -> Self {
         text(arguments, key).map_or(Self::Nothing, |path| {
             Self::Files(vec![FileUse::Write(path)])
         })
     }
 
-    /// What a call with these parameters would do. Arguments that are none do nothing: the tool
-    /// itself says what is wrong with them.
+    /// Parses the arguments and computes their intent. Invalid arguments mean [`Self::Nothing`],
+    /// because the tool itself reports them.
     pub fn parsed<P: DeserializeOwned>(arguments: &Value, intent: impl FnOnce(P) -> Self) -> Self {
         P::deserialize(arguments).map_or(Self::Nothing, intent)
     }
 
-    /// It runs the line in `command`, in the folder in `cwd`. Without a line the tool itself says
-    /// what is missing.
+    /// The call runs the line in `command`, in the folder in `cwd`. A missing line means
+    /// [`Self::Nothing`], because the tool itself reports it.
     pub fn command(arguments: &Value) -> Self {
         let cwd = text(arguments, "cwd");
         text(arguments, "command").map_or(Self::Nothing, |line| Self::Command { line, cwd })

@@ -83,12 +83,12 @@ use haft_types::{ChangeKind, Cost, Envelope, Image, Prompt, ToolSpec, Usage};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What a call may do to the world; permission and parallel running are decided by it.
+/// The effects that a tool may have. Permission checks and parallel execution depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Looks only: may run in parallel with other such calls, and again after a crash.
+    /// Only reads: calls may run in parallel, and again after a crash.
     Read,
-    /// Changes haft's own state of this conversation only, such as the TODO list.
+    /// Changes only haft's own state of the conversation, such as the TODO list.
     State,
     /// Changes files.
     Write,
@@ -96,18 +96,19 @@ pub enum Access {
     Execute,
 }
 
-/// Something the model can call.
+/// A function that the model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Name, description and parameters as offered to the model.
+    /// Returns the name, description and parameters that are sent to the model.
     fn spec(&self) -> &ToolSpec;
 
-    /// The text its description begins with, in every language; none where somebody else wrote it.
+    /// Returns the text that the description begins with, in every language. `None` if the text is
+    /// not haft's own.
     fn prompt(&self) -> Option<Prompt> {
         None
     }
 
-    /// What there is to say of it beside the specification.
+    /// Returns example, guideline, group and aliases of the tool.
     fn manual(&self) -> &Manual {
         &Manual::NONE
     }
@@ -117,58 +118,56 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// What a call may do.
     fn access(&self) -> Access;
 
-    /// What a call with these arguments would do, with every file it would read or write:
-    /// permission looks at nothing else before the call runs. There is no default, so that no
-    /// tool can forget one.
+    /// Returns the effects of a call, including every file it would read or write. The permission
+    /// check uses nothing else, so there is no default implementation.
     fn intent(&self, arguments: &Value) -> Intent;
 
-    /// What a call with these arguments would change in files: whoever is asked sees it instead of
-    /// the arguments. Nobody is asked about a call that would fail.
+    /// Computes the changes a call would make in files, which the approval prompt shows instead of
+    /// the arguments. If the preview fails, the call fails without asking for approval.
     async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Foreseen {
         Ok(None)
     }
 
-    /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an
-    /// envelope, never a panic.
+    /// Runs the call. The arguments are a valid JSON object. A failure is returned as an envelope,
+    /// never as a panic.
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }
 
-/// What a call would change in files, as unified diffs; none where its arguments say it better. An
-/// error is what the call would fail with.
+/// The changes a call would make in files, as unified diffs; `Ok(None)` if its arguments are
+/// clearer. The error is the result with which the call would fail.
 pub type Foreseen = Result<Option<String>, Envelope>;
 
-/// The `change` in the data of a result that left a file as it was, because it held all of that
-/// already.
+/// The `change` in the result data of a call that left a file unchanged because it already had the
+/// requested content.
 pub const UNCHANGED: &str = "unchanged";
 
-/// What a call gives back: the envelope for the model, and what it means for the turn.
+/// The result of a call: the envelope for the model, and the effects on the turn.
 #[derive(Debug, Default)]
 pub struct ToolOutput {
-    /// What the model reads and the store keeps.
+    /// The result that the model reads and the store keeps.
     pub envelope: Envelope,
-    /// Pictures that belong to the result.
+    /// Images that belong to the result.
     pub images: Vec<Image>,
-    /// Files it changed.
+    /// Files the call changed.
     pub changes: Vec<FileChange>,
-    /// Requests to models it made: the model, its tokens, and what they cost where that is known.
+    /// Requests the call made to models: the model, the tokens, and the cost if known.
     pub requests: Vec<(String, Usage, Option<Cost>)>,
-    /// How the turn goes on.
+    /// The way the turn continues.
     pub flow: TurnFlow,
-    /// Whether the tool itself works.
+    /// The condition of the tool; [`ToolHealth::Broken`] counts towards blocking it.
     pub health: ToolHealth,
 }
 
-/// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are
-/// no fault of the tool.
+/// The condition of a tool. A non-zero exit, an edit that does not match, invalid arguments and a
+/// denial do not count against the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolHealth {
-    /// It does, whatever came of the call.
+    /// The tool works, whether or not the call succeeded.
     #[default]
     Sound,
-    /// It crashed, or what it needs is not there.
+    /// The tool crashed, or something it depends on is missing.
     Broken,
 }
 
@@ -181,40 +180,36 @@ impl From<Envelope> for ToolOutput {
     }
 }
 
-/// A file a tool changed.
+/// A file that a tool changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its absolute path.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What happened to it.
     pub kind: ChangeKind,
 }
 
-/// How the turn goes on after a call.
+/// The way the turn continues after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TurnFlow {
     /// The model gets the result.
     #[default]
     Continue,
-    /// The user is asked; the answer becomes the result.
+    /// The user is asked a question; the answer becomes the result.
     Ask {
-        /// The question.
         question: String,
         /// Answers to choose from.
         options: Vec<String>,
     },
-    /// A plan is put before the user; their word becomes the result.
+    /// A plan is shown to the user; the user's response becomes the result.
     Plan {
-        /// The plan.
         response: String,
         /// Answers to choose from.
         options: Vec<String>,
     },
     /// The task is done.
     Complete {
-        /// The report.
         result: String,
-        /// A command that shows it.
+        /// A command that demonstrates the result.
         command: Option<String>,
     },
 }

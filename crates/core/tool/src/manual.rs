@@ -1,27 +1,27 @@
-//! What there is to say of a tool beside its specification.
+//! Information about a tool besides its specification: group, examples, aliases.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// What a tool is for; profiles are made of groups.
+/// The purpose of a tool. Profiles are made of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     /// Reading, finding and changing files.
     Files,
     /// Running programs.
     Running,
-    /// Talking with the user.
+    /// Dialog with the user.
     Dialogue,
-    /// What the conversation and the project know.
+    /// Knowledge of the conversation and the project.
     Knowledge,
     /// Everything else.
     Others,
 }
 
 impl Group {
-    /// All of them, in the order they are shown.
+    /// All groups, in the order in which they are shown.
     pub const ALL: [Self; 5] = [
         Self::Files,
         Self::Running,
@@ -30,7 +30,7 @@ impl Group {
         Self::Others,
     ];
 
-    /// Its name in lists and in `--allowed-tools`.
+    /// Returns the name used in lists and in `--allowed-tools`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Files => "files",
@@ -42,55 +42,53 @@ impl Group {
     }
 }
 
-/// Whether a tool is offered when nobody chose. One that is not offered then is deferred: found by
-/// `tool_search`, and callable.
+/// The condition under which a tool is offered if no tools are selected. A tool that is not offered
+/// is deferred: `tool_search` finds it, and it can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// It belongs to the set every agent starts with.
+    /// Offered to every agent.
     Default,
-    /// It belongs to that set where calls have a form of their own in the API.
+    /// Offered if calls are a native part of the API.
     Native,
-    /// It belongs to that set where calls are part of the model's text.
+    /// Offered if calls are part of the model's text.
     Text,
-    /// It is offered only where it is named.
+    /// Offered only if it is selected by name.
     Extension,
 }
 
-/// Another name a tool answers to, with the parameters it had under that name.
+/// Another name of a tool, with the parameters it has under that name.
 #[derive(Clone, Copy, Debug)]
 pub struct Alias {
-    /// The name.
     pub name: &'static str,
-    /// From the arguments that go with the name to those of the tool. The tool's own parameters
-    /// pass as they are.
+    /// Translates arguments of the alias into arguments of the tool. The tool's own parameters stay
+    /// unchanged.
     pub translate: fn(Map<String, Value>) -> Map<String, Value>,
 }
 
-/// What there is to say of a tool beside its specification.
+/// Information about a tool besides its specification. Empty texts mean that there is none.
 #[derive(Clone, Copy, Debug)]
 pub struct Manual {
-    /// What it is for.
+    /// The purpose of the tool.
     pub group: Group,
-    /// Whether it is offered when nobody chose.
+    /// The condition under which the tool is offered by default.
     pub set: Set,
-    /// When one calls it like in the example, in a few words.
+    /// A few words on the case that `example` shows.
     pub example_of: &'static str,
-    /// The arguments of a good call, as a JSON object. Empty when there is none to show.
+    /// The arguments of a good call, as a JSON object.
     pub example: &'static str,
-    /// A rule for its use that no schema can say; empty when there is none.
+    /// A rule of use that a schema cannot express.
     pub guideline: &'static str,
-    /// The description for small models; empty where the whole one is short enough.
+    /// The description for small models; empty if the full one is short enough.
     pub short: &'static str,
-    /// The parameters a small model is offered, separated by commas; empty where that is all of
-    /// them. Such a model fills in whatever it sees: offered `sandbox`, it asked to leave the
+    /// The comma-separated parameters that are offered to a small model; empty for all of them.
+    /// Small models fill in every parameter they see: offered `sandbox`, one asked to leave the
     /// sandbox to run a script.
     pub few_parameters: &'static str,
-    /// Its other names.
     pub aliases: &'static [Alias],
 }
 
 impl Manual {
-    /// Nothing to say of a tool that somebody else made.
+    /// The manual of a tool that is not part of haft.
     pub const NONE: Self = Self {
         group: Group::Others,
         set: Set::Default,
@@ -102,7 +100,7 @@ impl Manual {
         aliases: &[],
     };
 
-    /// A built-in tool of this group.
+    /// Returns an empty manual for a built-in tool of `group`.
     pub const fn of(group: Group) -> Self {
         Self {
             group,
@@ -111,18 +109,16 @@ impl Manual {
     }
 }
 
-/// What the file beside a tool's code says: the description, and below a line `---` one line `KEY:
-/// TEXT` each for the manual (`@short`, `@few`, `@guideline`, `@example`, `@call`) and, in another
-/// language than English, for the parameters.
+/// The parsed text file beside a tool's code: the description, and below a line `---` one line
+/// `KEY: TEXT` per text of the manual (`@short`, `@few`, `@guideline`, `@example`, `@call`) and, in
+/// a language other than English, per parameter.
 pub struct ToolTexts {
-    /// The description.
     pub description: &'static str,
-    /// Everything else by its key.
+    /// All texts below the description, by key.
     pub others: BTreeMap<&'static str, &'static str>,
 }
 
 impl ToolTexts {
-    /// Takes such a text apart.
     pub fn of(text: &'static str) -> Self {
         let (description, lines) = text.split_once("\n---\n").unwrap_or((text, ""));
         let others = lines
@@ -135,7 +131,7 @@ impl ToolTexts {
         }
     }
 
-    /// A manual with these texts in it.
+    /// Returns the manual with the file's texts in place of its own.
     pub fn manual(&self, known: Manual) -> Manual {
         let text = |key, known| self.others.get(key).copied().unwrap_or(known);
         Manual {
@@ -149,14 +145,13 @@ impl ToolTexts {
     }
 }
 
-/// A text about how some tools are best used; the model gets it while one of them is offered.
+/// A text about the best use of some tools. The model gets it while one of these tools is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseDocument {
-    /// Its heading.
+    /// The heading.
     pub name: String,
-    /// The text.
     pub text: String,
-    /// The tools it is about.
+    /// The tools the text is about.
     pub tools: Vec<String>,
 }
 

@@ -1,15 +1,14 @@
-//! Texts for the model name a tool only where the model has been told of it.
+//! Texts for the model mention a tool only if the model has been told of it.
 //!
-//! A text that is put together at run time asks [`ToolNames`] before it names a tool. A fixed text
-//! is passed through [`without_unknown_tools`], which leaves out every clause that names a tool the
-//! model does not know.
+//! A text composed at run time asks [`ToolNames`] before it mentions a tool. A fixed text is passed
+//! through [`remove_unknown_mentions`], which drops every clause that mentions an unknown tool.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The names of all tools of haft, those of extensions included. A test compares the list with the
-/// tools.
+/// The names of all of haft's tools, including those of extensions. A test compares the list with
+/// the tools.
 pub const ALL_TOOL_NAMES: [&str; 46] = [
     "ac_mod_list",
     "ac_mod_read",
@@ -59,8 +58,8 @@ pub const ALL_TOOL_NAMES: [&str; 46] = [
     "write_to_file",
 ];
 
-/// The names of the tools that a model has been told of: those it is offered, and those that
-/// `tool_search` finds for it.
+/// The names of the tools that a model has been told of: offered tools, and deferred ones that
+/// `tool_search` finds.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNames(Arc<BTreeSet<String>>);
 
@@ -76,14 +75,15 @@ impl ToolNames {
         self.0.contains(tool)
     }
 
-    /// Returns `text`, which names `tool`, or nothing if the model does not know the tool.
+    /// Returns `text`, which mentions `tool`, or an empty text if the model has not been told of
+    /// the tool.
     pub fn hint<'a>(&self, tool: &str, text: &'a str) -> &'a str {
         if self.contains(tool) { text } else { "" }
     }
 }
 
-/// Returns the text without the clauses that name a tool of haft for which `is_known` is false:
-/// what stands in parentheses, what stands behind a semicolon, or the whole sentence.
+/// Returns the text without the clauses that mention a tool of haft for which `is_known` is false.
+/// A clause is a text in parentheses, a text between semicolons, or the whole sentence.
 pub fn without_unknown_tools(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let unknown: Vec<_> = ALL_TOOL_NAMES
         .into_iter()
@@ -92,7 +92,7 @@ pub fn without_unknown_tools(text: &str, is_known: impl Fn(&str) -> bool) -> Cow
     without_names(text, &unknown)
 }
 
-/// Like [`without_unknown_tools`], for these names alone.
+/// Like [`remove_unknown_mentions`], but removes the mentions of exactly the tools in `unknown`.
 pub fn without_names<'a>(text: &'a str, unknown: &[&str]) -> Cow<'a, str> {
     let names_one = |part: &str| {
         part.split('`')
@@ -113,7 +113,7 @@ pub fn without_names<'a>(text: &'a str, unknown: &[&str]) -> Cow<'a, str> {
             .into_iter()
             .map(|sentence| without_clauses(sentence, &names_one))
             .collect();
-        // A line of a list goes as a whole; an empty line in its place would split the list.
+        // A removed list item leaves no empty line behind: that would split the list.
         if !kept.trim().is_empty() {
             lines.push(kept.trim_end().to_owned());
         }
@@ -121,7 +121,7 @@ pub fn without_names<'a>(text: &'a str, unknown: &[&str]) -> Cow<'a, str> {
     lines.join("\n").into()
 }
 
-/// The sentences of a line, each with the white space behind it.
+/// Splits a line into sentences, each with its trailing white space.
 fn sentences(line: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
@@ -146,7 +146,8 @@ fn sentences(line: &str) -> Vec<&str> {
     sentences
 }
 
-/// The sentence without what names an unknown tool; nothing where its first clause does.
+/// Returns the sentence without the clauses that mention an unknown tool; empty if its first clause
+/// does.
 fn without_clauses(sentence: &str, names_one: &dyn Fn(&str) -> bool) -> String {
     if !names_one(sentence) {
         return sentence.to_owned();

@@ -1,42 +1,41 @@
-//! Where a path leads, with every link followed.
+//! Path resolution that follows every symbolic link.
 //!
-//! Invariant: a path that [`follow_links`] returns is absolute and holds no link, `.` or `..`.
-//! Links are followed by hand rather than with `canonicalize`, so that a file that does not exist
-//! yet is resolved too: a dangling link that points outside the project must not become a way out
-//! of it.
+//! Invariant: a path that [`follow_links`] returns is absolute and contains no link, `.` or `..`.
+//! Links are followed here rather than with `canonicalize`, so that a file that does not exist yet
+//! is resolved too: a dangling link that points outside the project must not become a way out of
+//! it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as Linux follows.
+/// The limit that Linux applies.
 const MAX_LINKS: usize = 40;
 
-/// A path that leads nowhere.
+/// The reason why a path could not be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Links lead in a circle.
+    /// The path contains a cycle of links, or too many of them.
     #[error(
         "`{given}` goes through more than {MAX_LINKS} symbolic links; use the path of the file itself"
     )]
     TooMany {
-        /// What the model wrote.
+        /// The path as the model wrote it.
         given: String,
     },
-    /// A part of it can't be looked at.
+    /// A component of the path could not be inspected.
     #[error("cannot look at `{at}` while resolving `{given}`: {source}")]
     Io {
-        /// What the model wrote.
+        /// The path as the model wrote it.
         given: String,
-        /// The part that failed.
+        /// The component that failed.
         at: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }
 
-/// One step of a path that still has to be walked.
+/// One component of a path that is still to be resolved.
 enum PathStep {
     Root,
     Parent,
@@ -52,8 +51,8 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     })
 }
 
-/// Where a path leads from a folder that has no links in its name, wherever that is. What does not
-/// exist is resolved as far as it does.
+/// Resolves a path relative to `cwd`, which must contain no links. The path may lead outside of
+/// `cwd`. Components that do not exist are kept as they are.
 pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
     let mut todo: VecDeque<PathStep> = steps(Path::new(given)).collect();
     let mut at = cwd.to_owned();

@@ -1,5 +1,4 @@
-//! The traits through which tools reach what the engine keeps and what extensions can do, one file
-//! each.
+//! The traits through which tools use the engine's data and the functions of extensions.
 
 mod agents;
 mod buffers;
@@ -23,18 +22,18 @@ pub use post::{GroupDelivery, NotDelivered, Post};
 pub use skills::{OpenedSkill, SkillShelf};
 pub use undo::{ChangeUndo, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
 
-/// Why something kept could not be read or changed.
+/// The reason why stored data could not be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
-    /// Nothing has this id.
+    /// The id does not exist.
     #[error("there is no {what} `{id}`")]
     Unknown {
-        /// What was looked for, such as `note`.
+        /// The kind of data, such as `note`.
         what: &'static str,
-        /// The id that was given.
+        /// The id as it was given.
         id: String,
     },
-    /// It could not be read from or written to where it is kept; nothing was changed.
+    /// The storage could not be read or written; nothing was changed.
     #[error("{0}")]
     Store(String),
 }

@@ -1,4 +1,4 @@
-//! What files looked like when they were last read.
+//! The state of files when they were last read or written.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

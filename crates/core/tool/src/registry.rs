@@ -20,8 +20,8 @@ use crate::{
 };
 use breaker::Breaker;
 
-/// The tools of one agent, in the order they are offered. Some are deferred: the model does not see
-/// them until it searches, but may call them. Clones share statistics.
+/// The tools of one agent, in the order they are offered. The model does not see deferred tools
+/// until it searches, but may call them. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: Vec<RegisteredTool>,
@@ -31,29 +31,29 @@ pub struct Registry {
     record: Arc<Mutex<HashMap<String, ToolRecord>>>,
 }
 
-/// A tool, and where it is offered.
+/// A tool, and the condition under which it is offered.
 #[derive(Clone)]
 struct RegisteredTool {
     tool: Arc<dyn Tool>,
     offer: Offer,
-    /// Whether it can be used in this run.
+    /// False if the tool cannot be used in this run.
     usable: bool,
-    /// Whether there is something it could be used for, as far as deferred tools matter for that.
+    /// False if the tool exists for deferred tools only and there are none.
     useful: bool,
 }
 
-/// Where a tool is offered.
+/// The condition under which a tool is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// Everywhere.
+    /// Offered with every protocol.
     Always,
-    /// Where calls have a form of their own; deferred elsewhere.
+    /// Offered if calls are a native part of the API; deferred otherwise.
     Native,
-    /// Where calls are text; deferred elsewhere.
+    /// Offered if calls are part of the model's text; deferred otherwise.
     Text,
-    /// Nowhere: it is deferred.
+    /// Deferred.
     Deferred,
-    /// Nowhere, and it is in no list; a call of it is answered.
+    /// Neither offered nor listed as deferred; can be called nevertheless.
     Unmentioned,
 }
 
@@ -63,29 +63,28 @@ struct ToolRecord {
     breaker: Breaker,
 }
 
-/// How a tool was used.
+/// Statistics on the calls of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolStatistics {
-    /// Calls that ran.
+    /// The number of calls that ran.
     pub calls: u64,
-    /// Those of them that ended in an error result, whoever's fault it was.
+    /// The calls that ended in an error result, for any reason.
     pub errors: u64,
-    /// Those of them in which the tool itself broke.
+    /// The calls in which the tool itself broke.
     pub broken: u64,
-    /// How long they took together.
+    /// The total duration of the calls.
     pub time: Duration,
 }
 
-/// A tool that was found, and how its arguments are to be read.
+/// A tool that was found by name.
 pub struct Resolved<'a> {
-    /// The tool.
     pub tool: &'a Arc<dyn Tool>,
-    /// The alias it was called by.
+    /// The alias, if the tool was found by one. Its arguments then need translation.
     pub alias: Option<&'static Alias>,
 }
 
 impl Registry {
-    /// Adds a tool; one of the same name is replaced in its place.
+    /// Adds a tool. A tool with an existing name replaces the old one at its position.
     pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
         match self
@@ -103,7 +102,8 @@ impl Registry {
         }
     }
 
-    /// Notes that a tool cannot be used in this run: it is offered only where it is chosen by name.
+    /// Marks a tool that cannot be used in this run. It is then offered only if it is selected by
+    /// name.
     pub fn set_unusable(&mut self, name: &str) {
         for known in self
             .tools
@@ -114,26 +114,27 @@ impl Registry {
         }
     }
 
-    /// Sets how calls are written, which decides between tools that serve the same purpose.
+    /// Sets how calls are written. Of tools with one purpose, the protocol decides which is
+    /// offered.
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
         self.tell_of_deferred();
     }
 
-    /// Takes a tool away and says whether it was there.
+    /// Removes a tool. Returns false if it does not exist.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.tools.len();
         self.tools.retain(|known| known.tool.spec().name != name);
         self.tools.len() != before
     }
 
-    /// Adds a text about how some tools are best used.
+    /// Adds a text about the best use of some tools.
     pub fn add_case(&mut self, case: CaseDocument) {
         self.cases.push(case);
     }
 
-    /// Adds a text about how some tools are best used; one of the same name is replaced in its
-    /// place.
+    /// Adds a text about the best use of some tools. A text with an existing name replaces the old
+    /// one at its position.
     pub fn set_case(&mut self, case: CaseDocument) {
         match self.cases.iter_mut().find(|known| known.name == case.name) {
             Some(known) => *known = case,
@@ -141,8 +142,8 @@ impl Registry {
         }
     }
 
-    /// The texts about tools that are offered, in order, and what can be reached through such
-    /// tools.
+    /// Returns the texts about offered tools, in order, followed by the documents about what can be
+    /// reached through offered tools.
     pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
         let cases = self
             .cases
@@ -159,18 +160,17 @@ impl Registry {
         self.observers.push(observer);
     }
 
-    /// The tool of this name, offered or deferred.
+    /// Returns the tool with this name, offered or deferred.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.iter().find(|tool| tool.spec().name == name)
     }
 
-    /// Whether the tool of this name is offered.
+    /// True if the tool is offered.
     pub fn offers(&self, name: &str) -> bool {
         self.offered().any(|tool| tool.spec().name == name)
     }
 
-    /// The tools that the model has been told of: those that are offered, and those that are
-    /// deferred.
+    /// Returns the names the model has been told of: offered and deferred tools.
     pub fn told(&self) -> ToolNames {
         self.offered()
             .chain(self.deferred())
@@ -178,7 +178,7 @@ impl Registry {
             .collect()
     }
 
-    /// The tool of this name, or the one that answers to it or stands for it.
+    /// Finds a tool by name or alias, or the tool that stands in for the name.
     pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
         let stands = || {
             self.iter().find(|tool| {
@@ -190,7 +190,7 @@ impl Registry {
             .or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
     }
 
-    /// The tool of this name, or the one that answers to it: the whole of it is meant.
+    /// Finds a tool by name or alias. The name stands for the whole tool, not for a part of it.
     pub(crate) fn called(&self, name: &str) -> Option<Resolved<'_>> {
         if let Some(tool) = self.get(name) {
             return Some(Resolved { tool, alias: None });
@@ -208,12 +208,12 @@ impl Registry {
         })
     }
 
-    /// All tools, in order: those that are offered and those that are deferred.
+    /// Iterates over all tools, in order, deferred ones included.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter().map(|known| &known.tool)
     }
 
-    /// The tools that are offered, in order.
+    /// Iterates over the offered tools, in order.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
@@ -221,7 +221,7 @@ impl Registry {
             .map(|known| &known.tool)
     }
 
-    /// The tools that may be called although they are not offered, in order.
+    /// Iterates over the tools that may be called although they are not offered, in order.
     pub fn deferred(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
@@ -229,7 +229,7 @@ impl Registry {
             .map(|known| &known.tool)
     }
 
-    /// The specifications of the tools that are offered, in order.
+    /// Returns the specifications of the offered tools, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.offered().map(|tool| tool.spec().clone()).collect()
     }
@@ -248,7 +248,8 @@ impl Registry {
         known.useful && known.offer != Offer::Unmentioned && !self.is_offered(known)
     }
 
-    /// Tells the tools that find and call deferred ones which these are.
+    /// Updates the tools that find and call deferred tools after the list of deferred tools has
+    /// changed.
     fn tell_of_deferred(&mut self) {
         let deferred: Vec<_> = self.deferred().cloned().collect();
         for known in &mut self.tools {
@@ -264,19 +265,19 @@ impl Registry {
         }
     }
 
-    /// Keeps only the tools wanted, in the registry's own order.
+    /// Keeps only the tools for which `keep` returns true.
     pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
         self.tools.retain(|known| keep(known.tool.as_ref()));
     }
 
-    /// Whether this tool can be used in this run.
     pub(crate) fn is_usable(&self, name: &str) -> bool {
         self.tools
             .iter()
             .all(|known| known.usable || known.tool.spec().name != name)
     }
 
-    /// Puts another tool in the place of each and says where it is offered, or removes it.
+    /// Replaces each tool and its offer by the result of `other`, or removes the tool if that is
+    /// `None`.
     pub(crate) fn rework_offered(
         &mut self,
         other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,
@@ -292,7 +293,7 @@ impl Registry {
         self.tell_of_deferred();
     }
 
-    /// How a tool was used so far.
+    /// Returns the statistics of a tool.
     pub fn statistics(&self, name: &str) -> ToolStatistics {
         self.record(name, |record| record.statistics)
     }
@@ -329,7 +330,7 @@ impl Registry {
         });
         for observer in &self.observers {
             if let Err(why) = caught(observer.after(name, context, &mut output)).await {
-                // What the call did stays done, and what it changed stays reported.
+                // The effects of the call are not undone, and the changes of files stay reported.
                 let refusal = refused(
                     name,
                     observer.name(),

@@ -1,4 +1,4 @@
-//! From a parameter struct to its JSON schema, and from arguments back to the struct.
+//! JSON schemas of parameter structs, and parsing of arguments.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,7 +6,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The arguments of a call do not fit its tool.
+/// The error for arguments that do not match the parameters of a tool.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid arguments for `{tool}`: {reason}")]
 pub struct InvalidArguments {
@@ -14,8 +14,8 @@ pub struct InvalidArguments {
     reason: String,
 }
 
-/// The JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no null
-/// unions, no titles.
+/// Returns the JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no
+/// null unions, no titles.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -27,7 +27,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         .into_generator()
         .into_root_schema_for::<T>()
         .to_value();
-    // Some providers refuse an object schema without this, even for a tool without parameters.
+    // Some providers reject an object schema without this, even for a tool without parameters.
     if let Some(object) = schema.as_object_mut() {
         object
             .entry("properties")
@@ -36,7 +36,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Removes what providers refuse or models do not need: titles, `null` in type lists, number
+/// Removes what providers reject or models do not need: titles, `null` in type lists, number
 /// formats, nullable defaults.
 #[derive(Clone)]
 struct PlainSchema;
@@ -70,7 +70,8 @@ impl Transform for PlainSchema {
     }
 }
 
-/// Joins the lines of each paragraph, so that the width of a doc comment does not change a request.
+/// Joins the lines of each paragraph, so that the line width of a doc comment does not affect
+/// requests.
 fn unwrapped(text: &str) -> String {
     let paragraphs: Vec<String> = text
         .split("\n\n")
@@ -79,7 +80,7 @@ fn unwrapped(text: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-/// `anyOf: [X, null]`, which is how an optional enum comes out, becomes `X`.
+/// Replaces `anyOf: [X, null]`, the schema of an optional enum, by `X`.
 fn unwrap_optional(object: &mut Map<String, Value>) {
     let Some(Value::Array(options)) = object.get_mut("anyOf") else {
         return;
@@ -95,8 +96,8 @@ fn unwrap_optional(object: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf: [{const: a}, {const: b}]`, which is how a documented enum comes out, becomes `enum: [a,
-/// b]`.
+/// Replaces `oneOf: [{const: a}, {const: b}]`, the schema of an enum with documented variants, by
+/// `enum: [a, b]`.
 fn flatten_unit_variants(object: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = object.get("oneOf") else {
         return;
@@ -112,7 +113,7 @@ fn flatten_unit_variants(object: &mut Map<String, Value>) {
     }
 }
 
-/// Reads a call's arguments into the tool's parameter struct.
+/// Parses the arguments of a call into the tool's parameter struct.
 pub fn parse_arguments<T: DeserializeOwned>(
     tool: &str,
     arguments: Value,

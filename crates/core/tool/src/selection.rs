@@ -1,4 +1,4 @@
-//! Which tools are offered: names, other names, groups, profiles.
+//! The selection of tools by name, alias, group and profile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ const MINIMAL: [&str; 8] = [
     "attempt_completion",
 ];
 
-/// Offered to every model with a small window: a report is a firmer end than silence.
+/// Offered to every model with a small window: an explicit report ends a task more reliably than a
+/// reply without calls.
 const COMPLETION: &str = "attempt_completion";
 
-/// Where the default set offers a tool.
+/// Returns the condition under which the default set offers a tool.
 fn by_default(set: Set) -> Offer {
     match set {
         Set::Default => Offer::Always,
@@ -31,11 +32,11 @@ fn by_default(set: Set) -> Offer {
     }
 }
 
-/// Profiles that are built in.
+/// The names of the built-in profiles.
 pub const PROFILES: [&str; 4] = ["default", "minimal", "small", "read-only"];
 
-/// Tools that a session has only where there is something for them to work with, their other names,
-/// and what enables each.
+/// Tools that a session has only under a condition: the name, the aliases, and the setting or file
+/// that enables the tool.
 const NEEDS: [(&str, &[&str], &str); 9] = [
     ("web_crawl", &["WebFetch"], "`web.crawl = true`"),
     (
@@ -64,8 +65,8 @@ const NEEDS: [(&str, &[&str], &str); 9] = [
     ("talk_to_group", &[], "a group of agents, `[groups.NAME]`"),
 ];
 
-/// Returns the tool of this name, or alias, that a session has only under a condition, and the
-/// condition: a setting or a file.
+/// Finds a conditional tool by name or alias. Returns its name and the setting or file that enables
+/// it.
 pub fn need_of(name: &str) -> Option<(&'static str, &'static str)> {
     let found = NEEDS
         .iter()
@@ -73,47 +74,46 @@ pub fn need_of(name: &str) -> Option<(&'static str, &'static str)> {
     found.map(|(tool, _, need)| (*tool, *need))
 }
 
-/// Why a choice of tools cannot be followed.
+/// The error for a selection that cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownChoice {
-    /// A tool that this session has nothing for.
+    /// A tool that is not enabled in this session.
     #[error("the tool `{name}` is not available here; it needs {need}")]
     Needs {
-        /// The tool.
         name: &'static str,
-        /// The setting or file that enables it.
+        /// The setting or file that enables the tool.
         need: &'static str,
     },
-    /// Not the name of a tool, a group or a profile.
+    /// A name that is not a tool, a group or a profile.
     #[error(
         "`{name}` is not a tool, a group or a profile; there are the tools {tools}, the groups {groups}, and the profiles {profiles}"
     )]
     Unknown {
         /// The name as it was given.
         name: String,
-        /// The tools there are.
+        /// The existing tools.
         tools: String,
-        /// The groups there are.
+        /// The existing groups.
         groups: String,
-        /// The profiles there are.
+        /// The existing profiles.
         profiles: String,
     },
 }
 
-/// What is wanted of each tool, by its name.
+/// The selected extent of each tool, by name.
 #[derive(Default)]
 struct ToolSelection(BTreeMap<String, Extent>);
 
-/// How much of a tool is wanted.
+/// The selected extent of a tool.
 enum Extent {
-    /// All of it, offered there.
+    /// The whole tool, with the condition under which it is offered.
     Whole(Offer),
-    /// What these names stand for.
+    /// The parts that these names stand for.
     Parts(Vec<String>),
 }
 
 impl ToolSelection {
-    /// Wants a tool whole. What is wanted at one place of the list is not deferred by another.
+    /// Selects a whole tool. If two entries of the list select it, offering wins over deferring.
     fn whole(&mut self, tool: &dyn Tool, offer: Offer) {
         let known = self
             .0
@@ -138,11 +138,12 @@ impl ToolSelection {
         }
     }
 
-    /// As much of a tool as is wanted, and where it is offered.
+    /// Returns the tool narrowed to the selected extent, and its offer; `None` if it was not
+    /// selected.
     fn of(&self, tool: &Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)> {
         let own = tool.spec().name.as_str();
-        // What tells of another tool must not tell more than that one may do, even where it is
-        // chosen whole itself.
+        // A tool that describes calls of another tool must not reveal more than the other one's
+        // limits allow, even if it is itself selected whole.
         let gateway = tool.gateway();
         let narrowed_with = gateway.and_then(|gateway| gateway.narrowed_with());
         if let Some(Extent::Parts(parts)) = self.0.get(narrowed_with.unwrap_or(own)) {
@@ -157,11 +158,11 @@ impl ToolSelection {
 }
 
 impl Registry {
-    /// Keeps only what is wanted: tools by name or alias, groups, profiles, `*` for everything,
-    /// `none` for nothing. A name that stands for a part of a tool keeps that part; several
-    /// keep all they stand for, unless the whole tool is wanted as well. An empty list is the
-    /// default set. In the default set every tool that does not belong to it is deferred; whatever
-    /// else is wanted is offered.
+    /// Keeps only the selected tools. Entries are tools by name or alias, groups, profiles, `*` for
+    /// everything and `none` for nothing. An entry that stands for a part of a tool keeps that
+    /// part; several such entries keep all their parts, unless the whole tool is selected as well.
+    /// An empty list selects the default set, which defers the tools that do not belong to it.
+    /// Everything else that is selected is offered.
     pub fn select(
         &mut self,
         wanted: &[String],
@@ -177,12 +178,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Keeps of what there is what is wanted here as well, offered where it was. What a name does
-    /// not stand for here is not missed: nothing is ever added.
+    /// Keeps only tools that are selected here as well, with their existing offers. Unknown names
+    /// are ignored: nothing is ever added.
     pub fn restrict(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
         let mut chosen = ToolSelection::default();
         for choice in wanted {
-            // A name that stands for nothing keeps nothing.
+            // An unknown name selects nothing.
             drop(self.choose(choice, profiles, &mut chosen));
         }
         self.rework_offered(|tool, offer| Some((chosen.of(tool)?.0, offer)));
@@ -194,8 +195,8 @@ impl Registry {
         profiles: &BTreeMap<String, Vec<String>>,
         chosen: &mut ToolSelection,
     ) -> Result<(), UnknownChoice> {
-        // The user's profiles hold tools, groups and built-in profiles, not each other: nothing can
-        // go in circles.
+        // The user's profiles contain tools, groups and built-in profiles, but not each other, so
+        // there are no cycles.
         if let Some(profile) = profiles.get(choice) {
             return profile
                 .iter()
@@ -232,7 +233,7 @@ impl Registry {
                         .contains(&tool.spec().name.as_str())
                         .then_some(offer)
                 }),
-                // The others stay callable by their names, and cost nothing.
+                // The other tools can be called by name, and cost no tokens.
                 "small" => all(&|tool| {
                     let offered = MINIMAL.contains(&tool.spec().name.as_str());
                     Some(if offered {
@@ -254,8 +255,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Chooses what a name stands for, of every tool it stands for a part of; none where there is
-    /// no such tool.
+    /// Selects the part that a name stands for in every tool that has such a part; `None` if no
+    /// tool has one.
     fn choose_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
         let name = [part.to_owned()];
         let has_it = |tool: &&Arc<dyn Tool>| {

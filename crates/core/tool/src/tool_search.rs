@@ -1,7 +1,7 @@
 //! `tool_search`: finds deferred tools, with their arguments.
 //!
-//! It searches [catalogues](ToolCatalogue) and knows nothing of where their tools come from or how
-//! they are called.
+//! The tool searches [catalogues](ToolCatalogue). It does not depend on where their tools come from
+//! or how they are called.
 
 mod relevance;
 mod shelf;
@@ -25,9 +25,9 @@ use relevance::{relevance, terms};
 use shelf::DeferredTools;
 
 const NAME: &str = "tool_search";
-/// How many tools are shown with their arguments.
+/// Maximum tools that are shown with their arguments.
 const SHOWN: usize = 5;
-/// How many further ones are named.
+/// Maximum further tools that are named.
 const NAMED: usize = 50;
 
 const PROMPT: Prompt = prompt!("tool_search/prompt");
@@ -44,17 +44,17 @@ struct ToolSearchParameters {
     server_name: Option<String>,
 }
 
-/// The tool that finds the tools of catalogues, and those that are deferred.
+/// The tool that searches catalogues and deferred built-in tools.
 pub struct ToolSearch {
     spec: ToolSpec,
     catalogues: Vec<Arc<dyn ToolCatalogue>>,
     deferred: Option<Arc<DeferredTools>>,
 }
 
-/// A source of tools, and the catalogue it belongs to.
+/// A source of tools, and its catalogue.
 type CatalogueSource<'a> = (&'a dyn ToolCatalogue, String);
 
-/// A tool that fits a query.
+/// A tool that matches a query.
 struct SearchResult<'a> {
     relevance: u32,
     source: &'a CatalogueSource<'a>,
@@ -62,7 +62,7 @@ struct SearchResult<'a> {
 }
 
 impl ToolSearch {
-    /// Finds tools of these catalogues.
+    /// Creates the tool for these catalogues.
     pub fn new(catalogues: Vec<Arc<dyn ToolCatalogue>>) -> Self {
         Self::over(catalogues, None)
     }
@@ -81,7 +81,7 @@ impl ToolSearch {
         if catalogues.is_empty()
             && let Some(Value::Object(properties)) = parameters.get_mut("properties")
         {
-            // There is only one place to look in.
+            // Without catalogues there is only one source.
             properties.shift_remove("server_name");
         }
         let spec = ToolSpec {
@@ -193,7 +193,7 @@ impl Tool for ToolSearch {
                 Err(reason) => failed.push(sanitise(&reason).into_owned()),
             }
         }
-        // The best first; of equals the first stays first.
+        // The sort is stable: of equally relevant tools, the first stays first.
         found.sort_by_key(|result| std::cmp::Reverse(result.relevance));
         let text = shown(all, &found, &failed);
         let named = |result: &SearchResult<'_>| json!({ "server": result.source.1, "tool": result.tool.name });
@@ -206,7 +206,7 @@ impl Tool for ToolSearch {
 
 impl Gateway for ToolSearch {
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        // Without a catalogue no name stands for a part of it.
+        // Without catalogues there are no parts to narrow to.
         if self.catalogues.is_empty() {
             return None;
         }
@@ -237,8 +237,8 @@ impl Gateway for ToolSearch {
     }
 }
 
-/// What the model reads: the best with their arguments, further ones by name, and why some could
-/// not be asked.
+/// Renders the result for the model: the best tools with their arguments, further ones by name, and
+/// the reasons why sources failed.
 fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     let mut text = match found.len() {
         0 => format!("None of {all} tools fits."),

@@ -1,8 +1,8 @@
 //! `use_tool`: calls a deferred tool by its name.
 //!
-//! A call of it never arrives here: [`ToolCall::meant`] puts the tool it names in its place before
-//! anything is checked, so that permission, hooks, events and results are about that tool. What
-//! arrives could not be read.
+//! A valid call never reaches this tool: [`ToolCall::resolve_indirect`] replaces it by a call of
+//! the named tool before any check, so that permission, hooks, events and results are about that
+//! tool. Only malformed calls arrive here.
 
 use std::sync::{Arc, LazyLock};
 

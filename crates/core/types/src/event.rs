@@ -1,5 +1,5 @@
-//! What happens during a run, as one JSON object a line. The names are a contract with programs
-//! that read them.
+//! The events of a run, written as one JSON object per line. Their names are a contract with the
+//! programs that read them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,90 +13,90 @@ use crate::sandbox::SandboxStatus;
 use crate::tool::{ToolError, ToolStatus};
 use crate::usage::Usage;
 
-/// One event of a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the event, with its data.
     #[serde(flatten)]
     pub body: EventBody,
-    /// The conversation it happened in.
+    /// The conversation that the event belongs to.
     pub conversation_id: ConversationId,
-    /// Its number within the run, from 1, without gaps.
+    /// The number within the run, from 1, without gaps.
     pub seq: u64,
-    /// The agent it happened to: `main`, or a sub-agent's name.
+    /// The agent that the event belongs to: `main`, or a sub-agent's name.
     pub agent: String,
 }
 
-/// How far a tool call has come.
+/// The progress of a tool call's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPhase {
     /// The model named the tool.
     Started,
-    /// A piece of its arguments arrived, in `raw`.
+    /// A piece of the arguments arrived, in `raw`.
     Arguments,
-    /// The call is whole.
+    /// The call is complete.
     Finished,
 }
 
-/// How far a compaction has come.
+/// The progress of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionPhase {
     /// The summary is being written.
     Started,
-    /// The summary stands in for the archived rounds.
+    /// The summary replaces the archived rounds.
     Finished,
-    /// It could not be made; only recent history is sent.
+    /// The summary could not be made; only recent history is sent.
     Failed,
 }
 
-/// How far a background task has come.
+/// The progress of a background task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskPhase {
-    /// It runs.
+    /// The task was started.
     Started,
-    /// It ended with exit code 0.
+    /// The task ended with exit code 0.
     Finished,
-    /// It ended otherwise, or could not be run.
+    /// The task ended with another code, or could not be run.
     Failed,
-    /// It was ended: on request, or because the run was over.
+    /// The task was killed, on request or at the end of the run.
     Killed,
-    /// The haft that ran it ended without a report; so did the task.
+    /// The haft process that ran the task ended without a report, and the task with it.
     Lost,
 }
 
-/// How far a sub-agent has come.
+/// The progress of a sub-agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SubagentPhase {
-    /// It begins.
+    /// The sub-agent was started.
     Started,
-    /// It is over.
+    /// The sub-agent has ended.
     Finished,
 }
 
-/// What happened to a file.
+/// The kind of a file change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It did not exist before.
+    /// The file was created.
     Added,
-    /// Its content changed.
+    /// The content was changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
-/// The share of one layer in a request.
+/// The size of one layer of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetLayer {
     /// The layer.
     pub layer: Layer,
-    /// Its estimated tokens.
+    /// The estimated tokens of the layer.
     pub tokens: u64,
-    /// Its part of the window, 0 to 1.
+    /// The share of the window, 0 to 1.
     pub share: f64,
 }
 
@@ -104,42 +104,42 @@ pub struct BudgetLayer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
-    /// The run begins; always first.
+    /// The run begins. Always the first event.
     Conversation {
-        /// Whether the conversation existed before.
+        /// True if the conversation existed before.
         resumed: bool,
-        /// Its name.
+        /// The name of the conversation.
         name: String,
         /// The model, as `provider/model`.
         model: String,
         /// The working directory.
         cwd: String,
-        /// What holds commands in.
+        /// The sandbox of commands.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sandbox: Option<SandboxStatus>,
     },
-    /// Words of the answer, as they arrive.
+    /// A new piece of the answer's text.
     Text {
         /// The new text.
         text: String,
     },
-    /// Words of the reasoning, as they arrive.
+    /// A new piece of the reasoning's text.
     Thinking {
         /// The new text.
         text: String,
     },
-    /// A tool call takes shape.
+    /// A tool call arrives.
     ToolCall {
         /// The call's id.
         id: String,
         /// The tool.
         name: String,
-        /// How far it has come.
+        /// The progress of the call.
         phase: CallPhase,
-        /// The parsed arguments, once whole.
+        /// The parsed arguments, once the call is complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
-        /// The raw text: a piece of it, or all of it once whole.
+        /// The raw text of the arguments: a piece of it, or all of it once the call is complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
@@ -149,38 +149,36 @@ pub enum EventBody {
         id: String,
         /// The tool.
         name: String,
-        /// How it ended.
+        /// The status of the call.
         status: ToolStatus,
-        /// What the model reads.
+        /// The text for the model.
         text: String,
-        /// Why it failed.
+        /// The reason of a failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
-    /// A tool that is still running has something to show. Not part of the result: only for those
-    /// who watch.
+    /// A running tool reports progress. Meant for people; not part of the result.
     ToolProgress {
         /// The call's id.
         id: String,
         /// The tool.
         name: String,
-        /// What is new, short.
+        /// The new progress message, short.
         text: String,
     },
-    /// What one request cost; after every request.
+    /// The usage and cost of one request; after every request.
     Usage {
         /// The model, as `provider/model`.
         model: String,
         /// Tokens by class.
         usage: Usage,
-        /// Money by class; null without prices.
+        /// Cost by class; null without prices.
         cost: Option<Cost>,
-        /// Tokens this request did not hold because what was read again was referred to; left out
-        /// when there are none.
+        /// Tokens saved by replacing repeated reads with a reference. Omitted if zero.
         #[serde(default, skip_serializing_if = "is_zero")]
         saved_tokens: u64,
     },
-    /// How full the window is; before each request.
+    /// The fill level of the window; before each request.
     Window {
         /// Estimated tokens of the request.
         tokens: u64,
@@ -191,188 +189,188 @@ pub enum EventBody {
         /// The round, from 1.
         round: u32,
     },
-    /// Where the tokens of the next request go; before each request.
+    /// The tokens of the next request by layer; before each request.
     Budget {
-        /// Each layer's share.
+        /// The size of each layer.
         layers: Vec<BudgetLayer>,
         /// Tokens kept free for the reply.
         output_reserve: u64,
-        /// Tokens left.
+        /// Tokens that are still free.
         remaining: i64,
         /// The model's window.
         window: u64,
     },
-    /// Where the reminders stand in the next request.
+    /// The position of the reminders in the next request.
     Reminders {
-        /// Their place among the messages, the system message being 0.
+        /// The index among the messages; the system message has index 0.
         index: usize,
-        /// Which ones there are, in order: role, todo, useful, notes.
+        /// The kinds of reminders, in order: role, todo, useful, notes.
         kinds: Vec<String>,
     },
-    /// The next request is not an extension of the one before.
+    /// The next request does not extend the previous one.
     PrefixBreak {
-        /// A stable name for the cause.
+        /// A stable name of the cause.
         cause: String,
-        /// The cause for people.
+        /// The cause, for people.
         message: String,
-        /// The place of the first segment that differs.
+        /// The index of the first segment that differs.
         index: usize,
-        /// Who put that segment there.
+        /// The component that added the segment.
         owner: String,
         /// The short id of its message.
         message_id: String,
-        /// Tokens that were sent before and are sent anew.
+        /// Tokens that were sent before and are sent again.
         tokens: u64,
-        /// What that costs more than reading them from the cache, in USD; null without prices.
+        /// The extra cost over reading these tokens from the cache, in USD; null without prices.
         cost: Option<f64>,
     },
-    /// Something of the conversation is not sent, or not whole.
+    /// A part of the conversation is left out or shortened.
     Pruning {
-        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system`, `excerpts`,
+        /// The kind of pruning: `cleared`, `deleted`, `older_rounds`, `short_system`, `excerpts`,
         /// `bare_minimum` or `refused_as_too_long`.
         step: String,
         /// Tokens left out.
         tokens: u64,
-        /// The sentence for people.
+        /// The message for people.
         message: String,
     },
-    /// Older rounds are being archived behind a summary.
+    /// Older rounds are archived and replaced by a summary.
     Compaction {
-        /// How far it has come.
+        /// The progress of the compaction.
         phase: CompactionPhase,
-        /// How many rounds.
+        /// The number of rounds.
         rounds: u32,
-        /// The sentence for people.
+        /// The message for people.
         message: String,
     },
-    /// A request failed and will be tried again.
+    /// A request failed and will be retried.
     Retry {
-        /// Which retry this is, from 1.
+        /// The number of the retry, from 1.
         attempt: u32,
-        /// How many there may be; null without limit.
+        /// Maximum retries; null without a limit.
         limit: Option<u32>,
-        /// The wait before it.
+        /// The wait before the retry, in milliseconds.
         delay_ms: u64,
-        /// What went wrong.
+        /// The reason of the failure.
         reason: String,
     },
-    /// Something a person should know, and no failure.
+    /// Information for the user that is not an error.
     Notice {
         /// A stable name for programs.
         code: String,
-        /// What, where, and what to do.
+        /// The problem, its place, and the remedy.
         message: String,
     },
-    /// Something went wrong.
+    /// An error.
     Error {
         /// A stable name for programs.
         code: String,
-        /// What, where, and what to do.
+        /// The problem, its place, and the remedy.
         message: String,
     },
-    /// The model asks the user.
+    /// The model asks the user a question.
     Question {
         /// The question.
         question: String,
         /// Answers to choose from.
         options: Vec<String>,
     },
-    /// The model puts a plan before the user, and waits for their decision.
+    /// The model presents a plan and waits for the user's decision.
     Plan {
         /// The plan.
         response: String,
         /// Answers to choose from.
         options: Vec<String>,
     },
-    /// The model says the task is done.
+    /// The model reports that the task is done.
     Completion {
-        /// Its report.
+        /// The model's report.
         result: String,
-        /// A command that shows it.
+        /// A command that demonstrates the result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<String>,
     },
     /// A tool changed a file.
     FileChanged {
-        /// The file, relative to the project where it lies inside.
+        /// The file, relative to the project if it lies inside.
         path: String,
-        /// What happened to it.
+        /// The kind of the change.
         change: ChangeKind,
     },
-    /// A command in the background was started or has ended.
+    /// A background command was started or has ended.
     BackgroundTask {
         /// The task's id.
         id: String,
-        /// How far it has come.
+        /// The progress of the task.
         phase: TaskPhase,
-        /// What it runs.
+        /// The command line.
         command: String,
-        /// Its exit code, if it ended with one.
+        /// The exit code, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// The file with its output.
+        /// The file that contains the output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
-        /// The sentence for people.
+        /// The message for people.
         message: String,
     },
-    /// A sub-agent begins or is over. The event's `agent` and `conversation_id` are the sub-agent's
-    /// own, as in all its events.
+    /// A sub-agent was started or has ended. `agent` and `conversation_id` of the event are the
+    /// sub-agent's own, as in all its events.
     Subagent {
-        /// How far it has come.
+        /// The progress of the sub-agent.
         phase: SubagentPhase,
-        /// The agent's name in its file; `agent` differs where the same one works several times at
+        /// The name in the agent's file; `agent` differs if several agents with that name run at
         /// once.
         name: String,
-        /// The conversation of whoever started it.
+        /// The conversation of the agent that started it.
         parent: ConversationId,
         /// The call that started it.
         call_id: String,
-        /// Its model, as `provider/model`.
+        /// The model, as `provider/model`.
         model: String,
-        /// What it is to do.
+        /// The task of the sub-agent.
         task: String,
-        /// What came of it, once it is over.
+        /// The result, once the sub-agent has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Box<TurnResult>>,
     },
-    /// The run is over; always last.
+    /// The run is over. Always the last event.
     Result(TurnResult),
 }
 
 /// The last event of a run, and the whole output of `--output-format json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnResult {
-    /// How it ended.
+    /// The outcome of the run.
     pub outcome: Outcome,
-    /// A stable name for the reason.
+    /// A stable name of the reason.
     pub code: String,
-    /// The reason for people.
+    /// The reason, for people.
     pub message: String,
-    /// The answer.
+    /// The text of the answer.
     pub text: String,
-    /// Requests answered in this run.
+    /// The number of answered requests.
     pub turns: u32,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
     /// Tokens of all requests.
     pub usage: Usage,
-    /// Money of all requests as far as it is known; null without prices.
+    /// The known cost of all requests; null without prices.
     pub cost: Option<Cost>,
-    /// The answer as data, where a schema was asked for and the answer fits it.
+    /// The answer as data, if a schema was requested and the answer matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
-    /// True where the model ended the run as done although every write and command of it failed,
-    /// or no call of it succeeded.
+    /// True if the model reported success although all its writes and commands failed, or none of
+    /// its calls succeeded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nothing_changed: bool,
 }
 
 impl TurnResult {
-    /// The code of a run whose store failed.
+    /// The `code` of a run whose store failed.
     pub const STORE_FAILED: &str = "store";
 
-    /// Whether the store failed: another try may do better.
+    /// True if the store failed: the run may succeed when it is repeated.
     pub fn is_of_store(&self) -> bool {
         self.code == Self::STORE_FAILED
     }

@@ -1,18 +1,17 @@
-//! A form that somebody outside, such as an MCP server, wants a person to fill in.
+//! Forms that an outside party, such as an MCP server, asks a person to fill in.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// What is asked of a person. All text in it comes from outside: sanitise it before a terminal
-/// shows it.
+/// A request for a person's input. All its text comes from outside: sanitize it before showing it
+/// on a terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    /// Who asks, for people.
+    /// The display name of the program that asks.
     pub from: String,
-    /// What for.
+    /// The reason for the request, shown above the fields.
     pub message: String,
-    /// What is wanted, in order.
     pub fields: Vec<Field>,
 }
 
@@ -60,19 +59,19 @@ pub struct Choice {
     pub title: String,
 }
 
-/// What came of a form.
+/// The outcome of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// These answers, by the names of the fields.
+    /// The answers, keyed by field name.
     Accepted(Map<String, Value>),
-    /// The person does not want to; whoever asks can go on without.
+    /// The person declined; the requester may continue without the answers.
     Declined,
-    /// The person wants what is under way to end.
+    /// The person wants to stop the operation that asked.
     Cancelled,
 }
 
 impl Field {
-    /// What people call it.
+    /// Returns the title, or the name if the title is empty.
     pub fn label(&self) -> &str {
         if self.title.is_empty() {
             &self.name
@@ -81,8 +80,8 @@ impl Field {
         }
     }
 
-    /// What a line that a person typed answers: nothing typed takes the default, or leaves out what
-    /// may be left out. The error says what can be typed.
+    /// Parses a typed line. An empty line means the default, or `None` for an optional field
+    /// without one. The error says what input is valid.
     pub fn answer(&self, line: &str) -> Result<Option<Value>, String> {
         match (line.trim().is_empty(), &self.default) {
             (true, Some(default)) => Ok(Some(default.clone())),
@@ -92,8 +91,8 @@ impl Field {
         }
     }
 
-    /// What can be answered, to stand after its label; empty where anything can and nothing is
-    /// known.
+    /// Returns the description, the accepted values and the default in parentheses, to print after
+    /// the label; empty if there is nothing to print.
     pub fn notes(&self) -> String {
         let listed = |choices: &[Choice]| {
             let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
@@ -122,7 +121,7 @@ impl Field {
 }
 
 impl FieldKind {
-    /// What a line that a person typed means; the error says what can be typed.
+    /// Parses a typed line as a value of this kind. The error says what input is valid.
     pub fn read(&self, line: &str) -> Result<Value, String> {
         let line = line.trim();
         match self {

@@ -1,4 +1,4 @@
-//! Content hashes: equal content, equal hash, on every machine and in every run.
+//! Content hashes. Equal content has an equal hash on every machine and in every run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The first 16 bytes of a BLAKE3 hash: enough that two texts never share one by accident.
+/// The first 16 bytes of a BLAKE3 hash: long enough to rule out accidental collisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(pub [u8; 16]);
 
 impl ContentHash {
-    /// The hash of these bytes.
+    /// Hashes `bytes` as a single piece.
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(bytes);
@@ -25,14 +25,14 @@ impl ContentHash {
 pub struct Hasher(blake3::Hasher);
 
 impl Hasher {
-    /// Adds one piece.
+    /// Adds one piece and returns `self`, so that calls can be chained.
     pub fn update(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
         self
     }
 
-    /// The hash of everything added.
+    /// Returns the hash of all pieces added so far.
     pub fn finish(&self) -> ContentHash {
         let mut out = [0; 16];
         out.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
@@ -52,7 +52,7 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-/// The text is not 32 hex digits.
+/// The error for a text that is not 32 hex digits.
 #[derive(Debug, thiserror::Error)]
 #[error("a content hash is 32 hex digits")]
 pub struct BadHash;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
-/// A point of a run. Configuration may use haft's names and those Claude Code users know.
+/// A point of a run. Configuration files may use haft's names or those of Claude Code.
 #[derive(
     Clone,
     Copy,
@@ -52,13 +52,13 @@ pub enum HookPoint {
     /// The documentation of libraries was read.
     #[serde(alias = "PostLibrariesLoaded")]
     PostLibrariesLoaded,
-    /// The user has spoken.
+    /// The user has submitted a prompt.
     #[serde(alias = "UserPromptSubmit")]
     UserPromptSubmit,
     /// A request is about to be sent.
     #[serde(alias = "ApiRequestStart")]
     ApiRequestStart,
-    /// A reply is there, or there is none.
+    /// The reply has arrived, or the request has failed.
     #[serde(alias = "ApiRequestEnd")]
     ApiRequestEnd,
     /// The model begins to write a call.
@@ -76,27 +76,28 @@ pub enum HookPoint {
     /// Older rounds are about to be archived.
     #[serde(alias = "PreCompact")]
     PreCompact,
-    /// A person is needed.
+    /// The user's attention is needed.
     #[serde(alias = "Notification")]
     Notification,
-    /// The model is done.
+    /// The turn of the model is over.
     #[serde(alias = "Stop")]
     Stop,
-    /// A sub-agent is done.
+    /// The turn of a sub-agent is over.
     #[serde(alias = "SubagentStop")]
     SubagentStop,
 }
 
 impl HookPoint {
-    /// All points, in the order a run comes by them.
+    /// All points, in the order in which they occur in a run.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// haft's name for it.
+    /// Returns haft's name of the point, in snake case.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The name Claude Code has for it, or one made in its manner.
+    /// Returns the name that Claude Code uses, or haft's name in Claude Code's spelling if it has
+    /// none.
     pub fn claude_name(self) -> String {
         match self {
             Self::ConversationStart => "SessionStart".to_owned(),
@@ -107,7 +108,7 @@ impl HookPoint {
         }
     }
 
-    /// The point of that name, in either manner.
+    /// Finds a point by haft's name or by [`Self::claude_name`].
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL
             .iter()

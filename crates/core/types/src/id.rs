@@ -1,4 +1,4 @@
-//! Ids, and where ids and times come from.
+//! Ids, and the sources of ids and times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,13 +16,13 @@ use crate::hash::ContentHash;
 pub struct MessageId(pub Uuid);
 
 impl MessageId {
-    /// The first eight hex digits, by which people and models name a message.
+    /// Returns the first eight hex digits, with which people and models refer to a message.
     pub fn short(self) -> ShortId {
         ShortId(self.0.as_fields().0)
     }
 
-    /// The id of a message that is made from something else, such as an imported one: same origin,
-    /// same id.
+    /// Derives an id from the hash of the message's source, for imported messages: importing one
+    /// source twice gives one id.
     pub fn derived(hash: ContentHash) -> Self {
         Self(uuid::Builder::from_random_bytes(hash.0).into_uuid())
     }
@@ -57,14 +57,14 @@ impl FromStr for ShortId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.len() != 8 {
-            // The error a wrong digit gives says the right thing here too.
+            // `"x"` never parses, and its error fits a wrong length as well.
             return u32::from_str_radix("x", 16).map(Self);
         }
         u32::from_str_radix(text, 16).map(Self)
     }
 }
 
-/// The id of a conversation: generated, or given by whoever created it.
+/// The id of a conversation: generated, or chosen by its creator.
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -72,17 +72,16 @@ impl FromStr for ShortId {
 pub struct ConversationId(String);
 
 impl ConversationId {
-    /// Takes any text as an id; the store refuses an empty one.
+    /// Accepts any text; the store rejects an empty id.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first eight characters, as used in default names and tables.
+    /// Returns the first eight characters, as used in default names and tables.
     pub fn short(&self) -> &str {
         self.0
             .char_indices()
@@ -90,18 +89,20 @@ impl ConversationId {
             .map_or(self.0.as_str(), |(end, _)| &self.0[..end])
     }
 
-    /// The id as [`file_name`] writes it: imported ones may hold anything.
+    /// Returns the id encoded with [`encode_file_name`]: imported ids may contain any characters.
     pub fn file_name(&self) -> String {
         file_name(&self.0)
     }
 }
 
-/// A longer name gets a hash for its end: file systems take 255 bytes, and endings are added.
+/// The longest encoded file name, in bytes. The end of a longer one is replaced by a hash: file
+/// systems allow 255 bytes, and callers append extensions.
 const LONGEST_NAME: usize = 150;
 
-/// A name for a file made of a name from elsewhere: plain ones, such as generated ids, are what
-/// they are; in others, what is not a plain character is written as its code. It leads nowhere,
-/// hides nothing, and no two names give the same.
+/// Encodes an arbitrary name as a file name. ASCII letters, digits, `-`, `_` and inner dots stay as
+/// they are, so generated ids are unchanged; every other character becomes `%` and its code point
+/// in hex. The result is never empty, is not hidden, contains no path separator, and is different
+/// for different names.
 pub fn file_name(name: &str) -> String {
     let plain = |at: usize, c: char| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0)
@@ -137,18 +138,17 @@ impl fmt::Display for ConversationId {
     }
 }
 
-/// Tells the time. The binary gives the real one, tests a fake one.
+/// A source of the current time. The binary supplies the system clock, tests a fake one.
 pub trait Clock: Send + Sync {
-    /// The current time, to the millisecond.
+    /// Returns the current time, in milliseconds of precision.
     fn now(&self) -> Timestamp;
 }
 
-/// Makes fresh ids. The binary gives random ones, tests a fixed sequence.
+/// A source of new ids. The binary supplies random ones, tests a fixed sequence.
 pub trait IdSource: Send + Sync {
-    /// A UUID v4 that was not given out before.
+    /// Returns a UUID v4 that was not returned before.
     fn uuid(&self) -> Uuid;
 
-    /// A fresh message id.
     fn message_id(&self) -> MessageId {
         MessageId(self.uuid())
     }

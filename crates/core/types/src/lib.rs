@@ -1,16 +1,16 @@
 //! The shared vocabulary of haft: messages and their parts, requests and their segments, events,
 //! usage, prices, ids.
 //!
-//! Everything here is a plain serialisable value. This crate does no I/O, is not async, reads no
-//! clock and makes no random numbers: [`Clock`] and [`IdSource`] are how the others are given both.
+//! Every type here is a plain serializable value. This crate does no I/O, is not async, reads no
+//! clock and makes no random numbers: other crates receive a [`Clock`] and an [`IdSource`].
 //!
 //! Read first: [`Message`] (what is stored), [`Request`] (what is sent), [`Event`] (what is shown).
 //!
 //! ```
 //! use haft_types::{ContentHash, Message, MessageId, Part, Role, Timestamp};
 //!
-//! let id = MessageId::derived(ContentHash::of(b"the first"));
-//! let content = vec![Part::text("Fix the "), Part::text("bug.")];
+//! let id = MessageId::from_hash(ContentHash::from_content(b"the first"));
+//! let content = vec![Part::from_text("Fix the "), Part::from_text("bug.")];
 //! let message = Message::new(id, Role::User, content, Timestamp::UNIX_EPOCH);
 //! assert_eq!(message.joined_text(), "Fix the bug.");
 //! assert_eq!(message.tool_calls().count(), 0);
@@ -24,6 +24,7 @@ mod id;
 mod mark;
 mod message;
 mod model;
+mod notice;
 mod outcome;
 mod part;
 mod permission;
@@ -47,6 +48,7 @@ pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{
     Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelProfile, ModelSpec, ToolProtocol,
 };
+pub use notice::notices_in;
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};

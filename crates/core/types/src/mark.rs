@@ -1,5 +1,4 @@
-//! The messages of a conversation in a list, and edits of the list of those that are marked as
-//! deleted.
+//! Lists of the messages of a conversation, and edits of the set of messages marked for deletion.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,20 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::id::ShortId;
 use crate::message::Role;
 
-/// A message in a list.
+/// One row of a message list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptLine {
-    /// By which it is named.
     pub id: ShortId,
-    /// Who speaks.
     pub role: Role,
-    /// The tools it calls, or whose result it is.
+    /// The tools the message calls, or the tool whose result it is.
     pub tools: Vec<String>,
-    /// Its estimated tokens.
     pub tokens: u32,
-    /// How it begins.
+    /// The beginning of the message's text.
     pub words: String,
-    /// Whether it is marked for deletion.
+    /// True if the message is marked for deletion.
     pub marked: bool,
 }
 
@@ -36,17 +32,17 @@ pub enum MarkAction {
     Delete,
 }
 
-/// What an edit of the list did.
+/// The result of an edit of the marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MarkReport {
-    /// Ids that were put on the list, or taken off it.
+    /// The number of ids that were added to the list, or removed from it.
     pub changed: u32,
-    /// Ids that were on the list already, or not on it.
+    /// The number of ids that were already on the list, or not on it.
     pub unchanged: u32,
     /// Ids of messages that cannot be marked.
     pub refused: Vec<String>,
-    /// What names no message of the conversation.
+    /// Ids that match no message of the conversation.
     pub unknown: Vec<String>,
-    /// How many messages are marked now.
+    /// The number of messages marked after the edit.
     pub marked: usize,
 }

@@ -1,4 +1,4 @@
-//! The neutral message that serves every API, in the JSON form that exports use.
+//! The API-independent message, in the JSON form that exports use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::request::TokenCounter;
 use crate::tool::Envelope;
 use crate::usage::Usage;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Instructions.
+    /// System instructions.
     System,
-    /// The user, or text put in the user's place.
+    /// The user, or text that the engine adds in the user's place.
     User,
     /// The model.
     Assistant,
-    /// The result of one tool call, with pictures that belong to it.
+    /// The result of one tool call, with the images that belong to it.
     Tool,
     /// A summary of archived rounds.
     Summary,
@@ -44,19 +44,19 @@ impl fmt::Display for Role {
     }
 }
 
-/// Free metadata; haft's own keys are read through methods of [`Message`].
+/// Free-form metadata. The keys of haft itself are read through methods of [`Message`].
 pub type Metadata = serde_json::Map<String, Value>;
 
-/// Where a user-role message came from. Only [`Origin::User`] opens a round.
+/// The origin of a user-role message. Only [`Origin::User`] opens a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The user's own input.
     #[default]
     User,
-    /// The user's input while a round was running: it joins that round.
+    /// The user's input during a running round: it joins that round.
     Joined,
-    /// Put in by the engine: a nudge, a notice, an instruction to go on.
+    /// Added by the engine: a nudge, a notice, an instruction to continue.
     Engine,
     /// A message from another agent.
     Agent,
@@ -65,20 +65,16 @@ pub enum Origin {
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its id.
     pub message_id: MessageId,
-    /// Who speaks.
     pub role: Role,
-    /// What it holds; one text part is written as a plain string.
+    /// The parts. A single text part is serialized as a plain string.
     #[serde(serialize_with = "write_content", deserialize_with = "read_content")]
     pub content: Vec<Part>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// Free metadata.
     #[serde(default)]
     pub metadata: Metadata,
-    /// The model's metadata, on assistant messages; boxed, because every other message would keep
-    /// room for it.
+    /// The model's metadata, on assistant messages; boxed, because the other messages would reserve
+    /// space for it.
     #[serde(default)]
     pub llm_metadata: Option<Box<LlmMetadata>>,
 }
@@ -86,7 +82,6 @@ pub struct Message {
 const ORIGIN: &str = "origin";
 
 impl Message {
-    /// A message with these parts.
     pub fn new(id: MessageId, role: Role, content: Vec<Part>, at: Timestamp) -> Self {
         Self {
             message_id: id,
@@ -98,12 +93,12 @@ impl Message {
         }
     }
 
-    /// A message of one text part.
+    /// Creates a message with one text part.
     pub fn text(id: MessageId, role: Role, text: impl Into<String>, at: Timestamp) -> Self {
         Self::new(id, role, vec![Part::text(text)], at)
     }
 
-    /// The same message marked as coming from `origin`.
+    /// Records `origin` in the metadata.
     #[must_use]
     pub fn from(mut self, origin: Origin) -> Self {
         self.metadata.insert(
@@ -113,7 +108,7 @@ impl Message {
         self
     }
 
-    /// Where a user message came from.
+    /// Returns the origin of a user message; [`Origin::User`] if none is recorded.
     pub fn origin(&self) -> Origin {
         self.metadata
             .get(ORIGIN)
@@ -121,12 +116,12 @@ impl Message {
             .unwrap_or_default()
     }
 
-    /// Whether this is the user's own input and so opens a round.
+    /// True if the message is the user's own input and so opens a round.
     pub fn opens_round(&self) -> bool {
         self.role == Role::User && self.origin() == Origin::User
     }
 
-    /// Its tool calls, in order.
+    /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -134,7 +129,7 @@ impl Message {
         })
     }
 
-    /// Its tool results, in order.
+    /// Returns the tool results, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result.as_ref()),
@@ -142,7 +137,7 @@ impl Message {
         })
     }
 
-    /// All its text parts, joined without separator.
+    /// Returns all text parts, joined without a separator.
     pub fn joined_text(&self) -> String {
         self.content
             .iter()
@@ -155,7 +150,7 @@ impl Message {
             .collect()
     }
 
-    /// Gives back the memory that was reserved beyond what it holds.
+    /// Frees the memory that was reserved but is not used.
     fn shrink(&mut self) {
         shrink_map(&mut self.metadata);
         self.content.shrink_to_fit();
@@ -176,13 +171,12 @@ impl Message {
         }
     }
 
-    /// The hash of what the model sees of it: role, parts, and the model that made it, but neither
-    /// id nor time.
+    /// Hashes what the model sees of the message: role, parts, and the model that wrote it, but
+    /// neither id nor time.
     pub fn content_hash(&self) -> ContentHash {
         let mut hasher = Hasher::default();
         hasher.update(self.role.to_string().as_bytes());
-        // Thinking is sent back only to the model that made it, so the maker is part of what is
-        // sent.
+        // Thinking is sent back only to the model that wrote it, so the model is part of the hash.
         let maker = self
             .llm_metadata
             .as_ref()
@@ -228,7 +222,7 @@ impl Message {
     }
 }
 
-/// What is known of the model call that made an assistant message.
+/// Metadata of the model call that produced an assistant message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LlmMetadata {
@@ -244,30 +238,29 @@ pub struct LlmMetadata {
     pub cache_write_tokens: u64,
     /// The part of the output that was reasoning.
     pub reasoning_tokens: u64,
-    /// Cost in USD of each class; absent without prices.
+    /// Cost of the fresh input in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_cost: Option<f64>,
-    /// See `input_cost`.
+    /// Cost of the output in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cost: Option<f64>,
-    /// See `input_cost`.
+    /// Cost of the cached input in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_cost: Option<f64>,
-    /// See `input_cost`.
+    /// Cost of the cache writes in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_cost: Option<f64>,
-    /// The round it belongs to, from 1.
+    /// The round of the message, from 1.
     pub conversation_round: u32,
-    /// From sending the request to the first token.
+    /// Time from sending the request to the first token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_first_token_ms: Option<u64>,
-    /// From sending the request to the end of the reply.
+    /// Time from sending the request to the end of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }
 
 impl LlmMetadata {
-    /// The metadata of a reply with this usage and cost.
     pub fn new(
         model_name: impl Into<String>,
         round: u32,
@@ -291,7 +284,7 @@ impl LlmMetadata {
         }
     }
 
-    /// The tokens as counted by the provider.
+    /// Returns the tokens as counted by the provider.
     pub fn usage(&self) -> Usage {
         Usage {
             input: self.input_tokens,
@@ -303,20 +296,19 @@ impl LlmMetadata {
     }
 }
 
-/// A message with what is computed once in its life: its hash and its token count.
+/// A message with its hash and its token count, which are computed once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The message.
     pub message: Message,
-    /// [`Message::content_hash`] of it.
+    /// The [`Message::content_hash`].
     pub hash: ContentHash,
-    /// Its estimated tokens, framing included.
+    /// The estimated tokens, framing included.
     pub tokens: u32,
 }
 
 impl Entry {
-    /// Hashes and counts the message, and gives back what it has reserved and not used: it is kept
-    /// as long as its conversation.
+    /// Hashes and counts the message, and frees its unused capacity, because it is kept as long as
+    /// its conversation.
     pub fn new(mut message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
         message.shrink();
         Arc::new(Self {
@@ -327,7 +319,8 @@ impl Entry {
     }
 }
 
-/// A map grows to several times what a few keys need, and cannot be shrunk but by making it again.
+/// Rebuilds the map: its capacity is several times that of a few keys, and it has no other way to
+/// shrink.
 fn shrink_map(map: &mut Metadata) {
     map.values_mut().for_each(shrink_value);
     *map = std::mem::take(map).into_iter().collect();
@@ -357,8 +350,8 @@ fn write_content<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, 
 fn read_content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     struct Content;
 
-    // A visitor rather than an untagged enum: the enum would buffer, and arguments would lose their
-    // bytes.
+    // A visitor rather than an untagged enum: the enum would buffer, and tool call arguments would
+    // lose their exact bytes.
     impl<'de> Visitor<'de> for Content {
         type Value = Vec<Part>;
 

@@ -1,4 +1,4 @@
-//! What haft must know of a model to send it a request and price it.
+//! The properties of a model that haft needs to send it a request and to price it.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::price::Price;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Api {
-    /// OpenAI Chat Completions, and the many servers that speak it.
+    /// OpenAI Chat Completions, which many servers implement.
     OpenaiChat,
     /// OpenAI Responses.
     OpenaiResponses,
@@ -26,7 +26,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// All four, in the order they are documented.
+    /// All APIs, in the order in which they are documented.
     pub const ALL: [Self; 4] = [
         Self::OpenaiChat,
         Self::OpenaiResponses,
@@ -34,13 +34,12 @@ impl Api {
         Self::Gemini,
     ];
 
-    /// The name used in configuration.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Not the name of a wire protocol.
+/// The error for a text that is not the name of an API.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not an API; use openai-chat, openai-responses, anthropic or gemini")]
 pub struct UnknownApi(String);
@@ -56,21 +55,21 @@ impl FromStr for Api {
     }
 }
 
-/// How tools are described to the model and how it calls them.
+/// The way tools are described to the model, and the form of its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolProtocol {
     /// The API's own tool calling.
     #[default]
     Native,
-    /// Calls are written as text: one tag a tool, one tag a parameter.
+    /// Calls are written as text: one tag per tool, one tag per parameter.
     Xml,
     /// Calls are written as text: `Thought: …`, then `Action: Name[{…}]`.
     React,
 }
 
 impl ToolProtocol {
-    /// Whether calls are part of the model's text, so that the prompt must say how to write them
+    /// True if calls are part of the model's text. The prompt then has to explain how to write them
     /// and how to finish.
     pub fn is_text(self) -> bool {
         match self {
@@ -80,23 +79,23 @@ impl ToolProtocol {
     }
 }
 
-/// How a provider's prefix cache decides what was seen before.
+/// The matching rule of a provider's prefix cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
-    /// Anthropic: entries only at markers put into the request.
+    /// Anthropic: entries exist only at markers in the request.
     Anthropic,
-    /// Longest common prefix, automatic; for servers of which no more is known.
+    /// Longest common prefix, automatic; for servers whose rule is unknown.
     #[default]
     Automatic,
     /// OpenAI before GPT-5.6: longest common prefix in steps of 128 tokens, automatic.
     Openai,
     /// OpenAI from GPT-5.6: exact match at breakpoints only.
     OpenaiBreakpoints,
-    /// Gemini: common prefix, automatic, never promised.
+    /// Gemini: common prefix, automatic, without guarantee.
     Gemini,
-    /// DeepSeek: whole stored units, cut at the ends of requests and replies; a request that only
-    /// appends always finds one.
+    /// DeepSeek: whole stored units, which end where requests and replies end; a request that only
+    /// appends always matches one.
     Deepseek,
     /// vLLM: common prefix in whole blocks of the KV cache.
     Vllm,
@@ -106,19 +105,19 @@ pub enum CacheKind {
     None,
 }
 
-/// What a provider can find again of a request that was sent before.
+/// The part of an earlier request that a provider can find in its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheMatch {
-    /// Nothing: there is no cache.
+    /// The provider has no cache.
     Nothing,
-    /// Whatever both requests begin with.
+    /// The common prefix of both requests.
     Prefix,
-    /// What ends at a boundary that was marked before. Writing it is billed.
+    /// A prefix that ends at a boundary marked in the earlier request. Writing it is billed.
     Boundaries,
 }
 
 impl CacheKind {
-    /// What this kind of cache finds again.
+    /// Returns what a cache of this kind can match.
     pub fn finds(self) -> CacheMatch {
         match self {
             Self::None => CacheMatch::Nothing,
@@ -137,20 +136,21 @@ impl CacheKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheRule {
-    /// How a hit is decided.
+    /// The matching rule.
     pub rule: CacheKind,
-    /// Shorter prefixes are not cached.
+    /// The minimum length of a cached prefix, in tokens.
     pub min: u32,
-    /// How long an entry lives without a hit, such as `5m` or `1h`.
+    /// Lifetime of an entry without a hit, such as `5m` or `1h`.
     pub ttl: String,
-    /// The lives that can be asked for; empty when that is not known or there is no choice.
+    /// The lifetimes that can be requested; empty if they are unknown or there is no choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ttls: Vec<String>,
-    /// Content blocks that a boundary looks back for an earlier one; absent without a limit.
+    /// The number of content blocks before a boundary that are searched for an earlier boundary;
+    /// absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub look_back: Option<u32>,
-    /// Tokens between two prefixes that the provider stores on its own (`deepseek`, `gemini`);
-    /// absent where that is not known.
+    /// Tokens between two prefixes that the provider stores without a marker (`deepseek`,
+    /// `gemini`); absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<u32>,
 }
@@ -169,8 +169,23 @@ impl Default for CacheRule {
 }
 
 impl CacheRule {
-    /// How long an entry lives without a hit; `None` when `ttl` is not a number with `s`, `m`, `h`
-    /// or `d`.
+    /// Returns the time after which an entry without a hit is gone. Returns `None` if the server
+    /// forgets only when it needs the memory, or if the lifetime is unknown.
+    pub fn forgets_after(&self) -> Option<Duration> {
+        match self.rule {
+            CacheKind::Vllm | CacheKind::LlamaCpp => None,
+            CacheKind::Automatic
+            | CacheKind::Openai
+            | CacheKind::OpenaiBreakpoints
+            | CacheKind::Anthropic
+            | CacheKind::Gemini
+            | CacheKind::Deepseek
+            | CacheKind::None => self.life(),
+        }
+    }
+
+    /// Parses [`ttl`](Self::ttl), the lifetime of an entry without a hit. Returns `None` if it is
+    /// not a number followed by `s`, `m`, `h` or `d`.
     pub fn life(&self) -> Option<Duration> {
         let (number, unit) = self.ttl.split_at_checked(self.ttl.len().checked_sub(1)?)?;
         let seconds = match unit {
@@ -188,22 +203,22 @@ impl CacheRule {
     }
 }
 
-/// What a model can take and do.
+/// Optional features of a model and its API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
-    /// It sees pictures.
+    /// The model accepts images.
     pub images: bool,
-    /// It reasons: on some APIs other parameters apply then.
+    /// The model reasons; on some APIs this changes the parameters of a request.
     pub reasoning: bool,
-    /// It takes a user message directly after a tool result.
+    /// A user message may directly follow a tool result.
     pub user_after_tool: bool,
-    /// It goes on with a beginning of its own reply that is sent as the last message.
+    /// The model continues a partial reply that is sent as the last message.
     pub prefill: bool,
-    /// It wants its reasoning back with every reply that called tools (`reasoning_content` on
-    /// `openai-chat`; the other APIs have rules of their own).
+    /// The model needs its reasoning sent back with every reply that called tools
+    /// (`reasoning_content` on `openai-chat`; the other APIs have rules of their own).
     pub reasoning_back: bool,
-    /// Though it reasons, it knows the limit of its reply as `max_tokens` (`openai-chat`).
+    /// The output limit is sent as `max_tokens` although the model reasons (`openai-chat`).
     pub max_tokens: bool,
 }
 
@@ -222,45 +237,41 @@ impl Default for Capabilities {
     }
 }
 
-/// A model as the context engine and the codecs see it.
+/// A model with everything that the context engine and the codecs need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
     /// The provider's name in the configuration.
     pub provider: String,
-    /// The model's name as the provider knows it.
+    /// The model's name in the provider's API.
     pub name: String,
-    /// The wire protocol.
     pub api: Api,
-    /// Tokens that fit, input and output together.
+    /// The size of the window in tokens, input and output together.
     pub context_window: u32,
-    /// The most it may write in one reply, where known.
+    /// The maximum tokens of one reply, if known.
     pub max_output_tokens: Option<u32>,
-    /// Prices, where known; never guessed.
+    /// The prices, if known; never guessed.
     pub price: Option<Price>,
-    /// Its prefix cache.
+    /// The prefix cache.
     pub cache: CacheRule,
-    /// How tools are called.
     pub tool_protocol: ToolProtocol,
-    /// What it can take and do.
     pub capabilities: Capabilities,
-    /// Its tokens for each token of `o200k`, with which everything is counted.
+    /// The model's tokens per token of `o200k`, the tokenizer that haft counts with.
     #[serde(default = "one")]
     pub tokenizer_factor: f64,
-    /// How much it is given at once.
     #[serde(default)]
     pub profile: ModelProfile,
 }
 
-/// The amount of text a model receives at once, and the way its replies are read. `haft-model`
-/// decides which profile a model has.
+/// The amount of text sent to a model at once, and the way its replies are parsed. `haft-model`
+/// chooses a model's profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelProfile {
-    /// The default set of tools, each described whole.
+    /// The default set of tools, with full descriptions.
     #[default]
     Full,
-    /// Few tools in few words. Replies that are nothing but calls written as text are read as these
-    /// calls.
+    /// A few tools with short descriptions. A reply that consists only of calls written as text is
+    /// parsed as these calls.
     Small,
 }
 
@@ -269,16 +280,16 @@ fn one() -> f64 {
 }
 
 impl ModelSpec {
-    /// The window assumed when a model's entry gives none.
+    /// The window in tokens that is assumed if a model's entry gives none.
     pub const DEFAULT_WINDOW: u32 = 200_000;
 
-    /// `provider/model`, by which people name it.
+    /// Returns `provider/model`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.provider, self.name)
     }
 
-    /// Tokens kept free for the reply: the model's maximum, or this share of the window when that
-    /// is unknown.
+    /// Returns the tokens kept free for the reply: the model's maximum, or the given share of the
+    /// window if the maximum is unknown.
     pub fn output_reserve(&self, share_if_unknown: f64) -> u32 {
         self.max_output_tokens
             .unwrap_or((f64::from(self.context_window) * share_if_unknown) as u32)

@@ -1,44 +1,44 @@
-//! How replies and turns end.
+//! The ways in which replies and turns end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// Why the model stopped writing.
+/// The reason why the model stopped writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The model finished its turn.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// The output limit was reached.
+    /// The reply reached the output limit.
     Length,
     /// The provider declined to answer.
     Refusal,
-    /// Anything else, as the provider names it.
+    /// Any other reason, in the provider's words.
     Other(String),
 }
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// The task is done.
     Completed,
-    /// A person is needed: a question, or an action was denied.
+    /// The user is needed: a question was asked, or an action was denied.
     Waiting,
-    /// Cancelled.
+    /// The turn was canceled.
     Aborted,
     /// A limit was reached: turns, tokens, money or time.
     Exhausted,
-    /// It could not go on.
+    /// An error ended the turn.
     Failed,
 }
 
 impl Outcome {
-    /// Its name in events.
+    /// Returns the name used in events.
     pub fn name(self) -> &'static str {
         self.into()
     }

@@ -1,8 +1,8 @@
-//! The parts a message is made of, and their stable JSON form.
+//! The parts of a message, and their stable JSON form.
 //!
-//! A tool call's arguments stay the bytes the model wrote: an object is embedded as it came,
-//! anything else (a cut or broken text) is kept as a JSON string. Hence the hand-written
-//! (de)serialisation: serde's tagged enums would parse and reprint them.
+//! The arguments of a tool call keep the bytes that the model wrote: an object is embedded
+//! unchanged, anything else (a cut or broken text) becomes a JSON string. Serialization is written
+//! by hand because serde's tagged enums would parse and reprint the arguments.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,25 @@ use serde_json::value::RawValue;
 
 use crate::tool::Envelope;
 
-/// One piece of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// Words.
     Text {
-        /// The text itself.
         text: String,
-        /// A provider's proof that it made this text (Gemini); sent back only to it.
+        /// The provider's signature of this text (Gemini); sent back only to that provider.
         signature: Option<String>,
     },
     /// The model's reasoning.
     Thinking(Thinking),
     /// A request by the model to run a tool.
     ToolCall(ToolCall),
-    /// What running it gave.
+    /// The result of a tool call.
     ToolResult(Box<ToolResult>),
-    /// A picture. Directly after a tool result it belongs to that result.
+    /// An image. Directly after a tool result, it belongs to that result.
     Image(Image),
 }
 
 impl Part {
-    /// A text part without signature.
+    /// Creates a text part without a signature.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -43,38 +40,39 @@ impl Part {
     }
 }
 
-/// Reasoning, with what its provider needs to accept it back.
+/// The model's reasoning, with the data that its provider requires when it is sent back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thinking {
-    /// The readable part; may be empty when the provider hides it.
+    /// The readable text; may be empty if the provider hides it.
     pub text: String,
     /// The provider's signature or encrypted content.
     pub signature: Option<String>,
-    /// The provider's whole item as received, for items that must go back verbatim (OpenAI
-    /// reasoning items, redacted thinking).
+    /// The provider's item as received, for items that must be sent back verbatim (OpenAI reasoning
+    /// items, redacted thinking).
     pub raw: Option<String>,
 }
 
-/// A tool call, its arguments as received.
+/// A tool call. Its arguments are kept as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The provider's id of the call, or one made by haft where the provider gives none.
+    /// The provider's id of the call, or one made by haft if the provider gives none.
     pub id: String,
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments exactly as received; whether they parse is checked before anything runs.
+    /// The arguments exactly as received. They are parsed and checked before the tool runs.
     pub arguments: String,
-    /// A provider's signature on the call (Gemini thought signatures); sent back only to it.
+    /// The provider's signature of the call (Gemini thought signatures); sent back only to that
+    /// provider.
     pub signature: Option<String>,
 }
 
 impl ToolCall {
-    /// The tool through which others are called that are not offered one by one: `name`,
-    /// `arguments`.
+    /// The tool that calls deferred tools, with the parameters `name` and `arguments`.
     pub const INDIRECT: &'static str = "use_tool";
 
-    /// The call that is meant: of one through another tool the one it names, with the arguments as
-    /// they were written there. A call that does not say so properly means itself.
+    /// Returns the call that runs. A call of [`Self::INDIRECT_TOOL`] becomes a call of the tool it
+    /// names, with the arguments as the model wrote them. Any other call, and a malformed indirect
+    /// one, is returned unchanged.
     pub fn meant(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]
         struct NamedCall<'a> {
@@ -89,7 +87,7 @@ impl ToolCall {
             return Cow::Borrowed(self);
         };
         let written = arguments.map_or("{}", RawValue::get);
-        // Some models write an object as text.
+        // Some models write the object as a JSON string.
         let arguments =
             serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
         if name == Self::INDIRECT {
@@ -103,34 +101,31 @@ impl ToolCall {
     }
 }
 
-/// The result of one tool call: whose it is, and the envelope.
+/// The result of one tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// The id of the call this answers.
+    /// The id of the answered call.
     pub tool_call_id: String,
-    /// The tool's name.
     pub name: String,
-    /// Status, text and data.
     pub envelope: Envelope,
 }
 
-/// A picture.
+/// An image as base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Such as `image/png`.
+    /// The MIME type, such as `image/png`.
     pub media_type: String,
-    /// The picture in base64.
+    /// The image in base64.
     pub data: String,
 }
 
-/// `arguments` on the wire: the object itself, or the raw text as a string when it is not an
-/// object.
+/// The serialized form of `arguments`: the object itself, or a string if the text is not an object.
 struct Arguments<'a>(&'a str);
 
 impl Serialize for Arguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serde_json::from_str::<&RawValue>(self.0) {
-            // Surrounding white space would not survive; such a text goes as a string.
+            // White space around the object would be lost; such a text is written as a string.
             Ok(raw) if raw.get().len() == self.0.len() && self.0.starts_with('{') => {
                 raw.serialize(serializer)
             }
@@ -203,7 +198,7 @@ fn optional<M: SerializeMap, T: Serialize>(
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
-/// Every field any part has; which ones a part needs is checked by its type.
+/// The fields of all kinds of parts. The required ones are checked per kind.
 #[derive(Deserialize)]
 struct PartFields {
     r#type: String,
@@ -221,7 +216,7 @@ struct PartFields {
     context: serde_json::Value,
     error: Option<crate::tool::ToolError>,
     media_type: Option<String>,
-    // An image's base64 string or a tool result's value.
+    // The base64 string of an image, or the value of a tool result.
     #[serde(default)]
     data: serde_json::Value,
 }

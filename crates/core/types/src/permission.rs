@@ -7,37 +7,37 @@ use serde::de::value::Error;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-/// How much may happen without asking.
+/// The actions that run without asking the user.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, Display,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PermissionMode {
-    /// Read only.
+    /// Reading only.
     Plan,
-    /// Everything that changes or runs something is asked.
+    /// Every change and every command needs approval.
     #[default]
     #[serde(alias = "default")]
     Ask,
-    /// Edits in the project are allowed, commands are asked.
+    /// Edits in the project are allowed, commands need approval.
     #[serde(alias = "acceptEdits")]
     AcceptEdits,
-    /// Nothing is asked inside the sandbox.
+    /// Nothing needs approval inside the sandbox.
     Auto,
-    /// Nothing is asked and nothing is confined.
+    /// Nothing needs approval and nothing is confined.
     #[serde(alias = "bypassPermissions")]
     Yolo,
 }
 
 impl PermissionMode {
-    /// The name used in configuration and flags.
+    /// Returns the name used in configuration and flags.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Not the name of a permission mode.
+/// The error for a text that is not the name of a permission mode.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a permission mode; use plan, ask, accept-edits or auto")]
 pub struct UnknownMode(String);
@@ -45,14 +45,14 @@ pub struct UnknownMode(String);
 impl FromStr for PermissionMode {
     type Err = UnknownMode;
 
-    /// Takes haft's names and those Claude Code users know.
+    /// Parses haft's names and those of Claude Code.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         let read: Result<Self, Error> = Self::deserialize(text.into_deserializer());
         read.map_err(|_| UnknownMode(text.to_owned()))
     }
 }
 
-/// What is to happen with a tool call. The strictest of several is the greatest.
+/// The decision on a tool call. Decisions are ordered by strictness.
 #[derive(
     Clone,
     Copy,
@@ -70,24 +70,24 @@ impl FromStr for PermissionMode {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Decision {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// The user is asked; where nobody can be asked, that means no.
+    /// The user is asked. Means [`Decision::Deny`] if there is no user to ask.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
 impl Decision {
-    /// The name in configuration and reports.
+    /// Returns the name used in configuration and reports.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Files and folders of a project that decide what other programs run: no rule that allows covers
-/// writing them, wherever in a project they lie. An entry with a slash names a path's end or
-/// middle. Compare without case.
+/// Files and folders of a project that determine what other programs execute. Allow rules never
+/// cover writes to them, at any depth of a project. An entry with a slash matches the end or the
+/// middle of a path. Compare without regard to case.
 pub const PROTECTED: &[&str] = &[
     // Version control
     ".git",
@@ -99,7 +99,8 @@ pub const PROTECTED: &[&str] = &[
     ".jj",
     ".pre-commit-config.yaml",
     ".svn",
-    "lefthook.yml", // haft, and what it reads of other agents
+    "lefthook.yml",
+    // haft, and the files of other agents that it reads
     ".agents",
     ".auto-coder",
     ".autocoderagents",
@@ -110,7 +111,8 @@ pub const PROTECTED: &[&str] = &[
     ".cursor",
     ".gemini",
     ".haft",
-    ".mcp.json", // Shells
+    ".mcp.json",
+    // Shells
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
@@ -144,7 +146,8 @@ pub const PROTECTED: &[&str] = &[
     ".vim",
     ".vimrc",
     ".vscode",
-    ".zed", // Continuous integration
+    ".zed",
+    // Continuous integration
     ".appveyor.yml",
     ".buildkite",
     ".circleci",
@@ -167,10 +170,10 @@ pub const PROTECTED: &[&str] = &[
     "jenkinsfile",
 ];
 
-/// Files that steer later runs of agents and tools: changing one is asked like changing a protected
-/// one. A command that is confined cannot change those that are there; the others are not covered
-/// while it runs, as an empty one would already mean something. One that begins with `*` stands for
-/// every name with that ending.
+/// Files that control later runs of agents and tools. A change of one needs approval like a change
+/// of a protected path. A confined command cannot change existing ones; missing ones stay uncovered
+/// while it runs, because an empty placeholder would already have a meaning. An entry that begins
+/// with `*` matches every name with that ending.
 pub const STEERING: &[&str] = &[
     "*.code-workspace",
     ".aider.conf.yml",

@@ -1,4 +1,4 @@
-//! What tokens cost.
+//! Token prices and costs.
 
 use std::ops::AddAssign;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// Prices per million tokens: in USD, until a catalogue says otherwise.
+/// Prices per million tokens, in USD unless the catalogue gives another currency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -21,7 +21,7 @@ pub struct Price {
     pub cache_write: Option<f64>,
     /// Output.
     pub output: f64,
-    /// What the whole request costs when its input is long; always the same when absent.
+    /// The prices of a request with a long input; absent if they don't depend on the length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrice>,
 }
@@ -30,8 +30,7 @@ pub struct Price {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
-    /// Input tokens of a request, whatever the cache did with them, above which these prices
-    /// apply.
+    /// The input tokens above which these prices apply, cached ones included.
     pub above: u64,
     /// Fresh input.
     pub input: f64,
@@ -56,14 +55,14 @@ pub struct Cost {
     pub cache_write: f64,
     /// Output.
     pub output: f64,
-    /// All of it.
+    /// The sum of all classes.
     pub total: f64,
-    /// Whether requests without a price are missing in these sums.
+    /// True if the sums lack requests without a known price.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }
 
-/// The cost of several requests, some of which may have had no price.
+/// The cost of several requests, some of which may have no known price.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CostSum {
     known: Option<Cost>,
@@ -71,7 +70,7 @@ pub struct CostSum {
 }
 
 impl CostSum {
-    /// A sum that is zero, not unknown, before the first request.
+    /// Returns a sum that is zero, not unknown, before the first request.
     pub fn zero() -> Self {
         Self {
             known: Some(Cost::default()),
@@ -79,7 +78,7 @@ impl CostSum {
         }
     }
 
-    /// Adds a request. One without a price is not free: the total says that something is missing.
+    /// Adds the cost of a request. `None` means unknown, not free: it makes the total incomplete.
     pub fn add(&mut self, cost: Option<Cost>) {
         match cost {
             Some(cost) => *self.known.get_or_insert_default() += cost,
@@ -87,10 +86,10 @@ impl CostSum {
         }
     }
 
-    /// What is known of it; nothing where no request had a price.
+    /// Returns the known part of the sum, or `None` if no request had a price.
     pub fn total(self) -> Option<Cost> {
         let Self { known, missing } = self;
-        // A zero that nothing was added to is no known cost once a request had no price.
+        // A zero sum is not a known cost once a request had no price.
         let known = known.filter(|cost| !missing || *cost != Cost::default());
         known.map(|cost| Cost {
             incomplete: cost.incomplete || missing,
@@ -100,7 +99,7 @@ impl CostSum {
 }
 
 impl Price {
-    /// The prices of a request with this much input, whatever the cache did with it.
+    /// Returns the prices of a request with this many input tokens, cached ones included.
     #[must_use]
     pub fn for_input(self, tokens: u64) -> Self {
         match self.long.filter(|long| tokens > long.above) {
@@ -121,7 +120,8 @@ impl Price {
         }
     }
 
-    /// The same prices in USD, of a currency that so many units of are one dollar.
+    /// Converts the prices to USD. `rate` is the amount of the original currency that equals one
+    /// dollar.
     #[must_use]
     pub fn in_usd(mut self, rate: f64) -> Self {
         let own = [
@@ -145,7 +145,7 @@ impl Price {
         self
     }
 
-    /// What the usage of one request costs.
+    /// Returns the cost of one request.
     pub fn cost(&self, usage: Usage) -> Cost {
         let price = self.for_input(usage.all_input());
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
@@ -167,8 +167,8 @@ impl Price {
         }
     }
 
-    /// The most that so much input can cost, whatever the cache does with it, and the most a token
-    /// of output can; both in USD.
+    /// Returns an upper bound on the cost of `input` tokens, whatever the cache does with them, and
+    /// one on the cost of a single output token, both in USD.
     pub fn dearest(&self, input: u64) -> (f64, f64) {
         let of = |at: Self| {
             let each = [at.cached_input, at.cache_write]
@@ -177,7 +177,7 @@ impl Price {
                 .fold(at.input, f64::max);
             (input as f64 * each / 1e6, at.output / 1e6)
         };
-        // Where the real input turns out shorter, the other prices apply.
+        // If the real input turns out shorter, the other prices apply.
         let long = of(self.for_input(input));
         let short = of(self.for_input(0));
         (long.0.max(short.0), long.1.max(short.1))

@@ -1,11 +1,11 @@
-//! The texts haft itself writes for models, in the languages it has them in.
+//! The texts that haft itself writes for models, in every language they exist in.
 
 use serde::{Deserialize, Serialize};
 
 /// The language of haft's own texts for models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PromptLanguage {
-    /// What most models were tried with.
+    /// The language most models were tested with.
     #[default]
     #[serde(rename = "en")]
     English,
@@ -14,17 +14,16 @@ pub enum PromptLanguage {
     Chinese,
 }
 
-/// A text for models in every language; made by [`prompt!`](crate::prompt).
+/// A text for models in every language. Created with [`prompt!`](crate::prompt).
 #[derive(Clone, Copy, Debug)]
 pub struct Prompt {
-    /// The text as it is written first.
+    /// The English text, from which the others are translated.
     pub english: &'static str,
-    /// The same in Chinese.
     pub chinese: &'static str,
 }
 
 impl Prompt {
-    /// The text in this language, without the line break at its end.
+    /// Returns the text in `language`, without the line break at its end.
     pub fn text(self, language: PromptLanguage) -> &'static str {
         let text = match language {
             PromptLanguage::English => self.english,
@@ -43,7 +42,8 @@ impl From<&'static str> for Prompt {
     }
 }
 
-/// The text in the file `NAME.md` beside the code, and in `NAME.zh-CN.md`.
+/// Embeds the text of the file `NAME.md` beside the calling file, and its translation in
+/// `NAME.zh-CN.md`.
 #[macro_export]
 macro_rules! prompt {
     ($name:expr) => {

@@ -1,4 +1,4 @@
-//! A request as a list of segments: what the context engine makes and the codecs encode.
+//! A request as a list of segments: the output of the context engine and the input of the codecs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// All layers, in order.
+    /// All layers, in the order of a request.
     pub const ALL: [Self; 5] = [
         Self::System,
         Self::Documents,
@@ -53,7 +53,7 @@ impl Layer {
         Self::Current,
     ];
 
-    /// The name in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -62,48 +62,44 @@ impl Layer {
 /// One message of a request, shared with the history it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// Its layer.
     pub layer: Layer,
-    /// Who put it there, such as `system`, `history` or `reminder:todo`.
+    /// The component that added it, such as `system`, `history` or `reminder:todo`.
     pub owner: &'static str,
-    /// The message with its hash and tokens.
     pub entry: Arc<Entry>,
-    /// Whether the provider should be able to find the prefix that ends here.
+    /// True if the provider's cache should be able to match the prefix that ends here.
     pub boundary: bool,
 }
 
-/// One message of a request that was sent.
+/// The record of one message in a request that was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentSegment {
-    /// Its layer.
     pub layer: Layer,
-    /// Who put it there.
+    /// The component that added it.
     pub owner: Cow<'static, str>,
-    /// The message.
     pub message: MessageId,
-    /// The hash of what was sent of it.
+    /// The hash of the content as it was sent.
     pub hash: ContentHash,
-    /// Its estimated tokens.
+    /// The estimated tokens.
     pub tokens: u32,
-    /// Whether the cache was asked to remember the prefix that ends here.
+    /// True if the request marked a cache boundary here.
     pub boundary: bool,
 }
 
-/// The tools offered, hashed and counted once.
+/// The offered tools, hashed and counted once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSet {
-    /// In the order they are sent.
+    /// The specifications, in the order in which they are sent.
     pub specs: Vec<ToolSpec>,
-    /// The hash of all of them.
+    /// The hash of all specifications.
     pub hash: ContentHash,
-    /// Their estimated tokens.
+    /// The estimated tokens of all specifications.
     pub tokens: u32,
-    /// Tools the model may call although they are not sent: neither hashed nor counted.
+    /// Tools the model may call although they are not sent; neither hashed nor counted.
     pub deferred: Vec<ToolSpec>,
 }
 
 impl ToolSet {
-    /// Hashes and counts these tools.
+    /// Hashes and counts the tools.
     pub fn new(specs: Vec<ToolSpec>, counter: &dyn TokenCounter) -> Arc<Self> {
         let mut hasher = Hasher::default();
         let mut tokens = 0;
@@ -124,7 +120,7 @@ impl ToolSet {
         })
     }
 
-    /// The same tools, and others that may be called although they are not sent.
+    /// Adds tools that may be called although they are not sent.
     #[must_use]
     pub fn with_deferred(self: Arc<Self>, deferred: Vec<ToolSpec>) -> Arc<Self> {
         Arc::new(Self {
@@ -133,8 +129,8 @@ impl ToolSet {
         })
     }
 
-    /// The same tools where the system text describes them: nothing of them is sent beside it, so
-    /// they cost nothing here.
+    /// Sets the token count to zero, for tools that are described in the system prompt and so not
+    /// sent separately.
     #[must_use]
     pub fn told_in_words(self: Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
@@ -144,25 +140,24 @@ impl ToolSet {
     }
 }
 
-/// The next thing to send to a model, in neutral form. Messages are in order; the first is the
-/// system message.
+/// The next request to a model, independent of its API. The first message is the system message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The messages.
+    /// The messages, in order.
     pub segments: Vec<Segment>,
     /// The tools offered through the API's own field.
     pub tools: Arc<ToolSet>,
-    /// The most the model may write.
+    /// The limit on the tokens of the reply.
     pub max_output_tokens: Option<u32>,
-    /// Names the conversation to caches that route by key.
+    /// A key of the conversation for providers whose caches route by key.
     pub cache_key: Option<String>,
 }
 
 impl Request {
-    /// The few tokens each API adds for the request itself.
+    /// The few tokens that each API adds for the request itself.
     pub const FRAME: u64 = 2;
 
-    /// The estimated tokens of the whole request.
+    /// Estimates the tokens of the whole request.
     pub fn tokens(&self) -> u64 {
         Self::FRAME
             + u64::from(self.tools.tokens)
@@ -176,20 +171,19 @@ impl Request {
 
 /// Counts tokens. `haft-model` implements it with a real tokenizer.
 pub trait TokenCounter: Send + Sync {
-    /// The tokens of a text.
     fn text(&self, text: &str) -> u32;
 
-    /// The tokens of a message: its parts, and 4 for its framing.
+    /// Counts the tokens of a message's parts, and 4 for its framing.
     fn message(&self, message: &Message) -> u32 {
         use crate::part::Part;
-        // A picture has no text; providers charge in this order of magnitude for a screenshot.
+        // An image has no text; providers charge about this much for a screenshot.
         const IMAGE: u32 = 1_500;
         let parts: u32 = message
             .content
             .iter()
             .map(|part| match part {
                 Part::Text { text, .. } => self.text(text),
-                // Signed or encrypted reasoning goes back as it came and is billed by its size.
+                // Signed or encrypted reasoning is sent back unchanged and is billed by its size.
                 Part::Thinking(thinking) => match &thinking.raw {
                     Some(raw) => self.text(raw),
                     None => self.text(&thinking.text),

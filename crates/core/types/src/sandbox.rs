@@ -1,21 +1,21 @@
-//! What is known of the sandbox commands run in.
+//! The status of the sandbox that commands run in.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What holds commands in.
+/// The mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxLayer {
-    /// Namespaces of their own: writes stay in the project, away from protected files, and there is
-    /// no network.
+    /// Linux namespaces: commands can write only in the project, except for protected files, and
+    /// have no network.
     Namespace,
-    /// Landlock and a filter of system calls: writes stay in the project, protected files of it
-    /// included.
+    /// Landlock and a system call filter: commands can write only in the project, including its
+    /// protected files.
     Landlock,
-    /// Nothing.
+    /// No confinement.
     #[default]
     None,
 }
@@ -30,11 +30,10 @@ impl fmt::Display for SandboxLayer {
     }
 }
 
-/// What holds commands in, and why it is no more than that.
+/// The sandbox of commands, with the reasons if it is not the strongest one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxStatus {
-    /// What holds them in.
     pub layer: SandboxLayer,
-    /// Why nothing better does; empty for the best.
+    /// The reasons why no stronger mechanism is used; empty for the strongest.
     pub reasons: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What a tool looks like to the model, and the one envelope every result comes in.
+//! The tool specification sent to the model, and the envelope of every tool result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,59 +7,57 @@ use serde_json::Value;
 /// A tool as offered to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name the model calls.
     pub name: String,
-    /// What it does, its parameters, usage and limits.
+    /// The purpose, parameters, usage and limits.
     pub description: String,
-    /// The JSON schema of its parameters: an object schema with everything inlined.
+    /// The JSON schema of the parameters: an object schema with everything inlined.
     pub parameters: Value,
 }
 
-/// How a tool call ended.
+/// The status of a tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did what was asked.
+    /// The call succeeded.
     #[default]
     Success,
-    /// It did part of it; the text says which.
+    /// A part of the call succeeded; the text says which.
     Partial,
-    /// It did not; the error says why.
+    /// The call failed; the error says why.
     Error,
 }
 
-/// Why a tool call failed.
+/// The error of a failed tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     /// A stable name for programs, such as `not_found`.
     pub code: String,
-    /// What was wrong, where, and what to do.
+    /// The problem, its place, and the remedy.
     pub message: String,
 }
 
-/// What every tool returns.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// How the call ended.
     pub status: ToolStatus,
-    /// What the model reads in the running round.
+    /// The text the model reads while its round is running.
     pub text: String,
-    /// The same as data, from which the compressed form of later rounds is made.
+    /// The result as data, from which the compressed text for later rounds is made.
     #[serde(default)]
     pub data: Value,
     /// Counts and durations, for people.
     #[serde(default)]
     pub stats: Value,
-    /// What the engine keeps with the result, such as the state of a file when it was read.
+    /// Data the engine stores with the result, such as the state of a file when it was read.
     #[serde(default)]
     pub context: Value,
-    /// Present when the status is `error`.
+    /// Present if the status is `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
 }
 
 impl Envelope {
-    /// A success the model reads as this text.
+    /// Creates a successful result with this text for the model.
     pub fn success(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -67,7 +65,7 @@ impl Envelope {
         }
     }
 
-    /// A failure: the message is also what the model reads.
+    /// Creates a failed result. The message is also the text for the model.
     pub fn failure(code: impl Into<String>, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -81,7 +79,7 @@ impl Envelope {
         }
     }
 
-    /// The same envelope with this data.
+    /// Sets the data of the result.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = data;

@@ -1,5 +1,5 @@
-//! Tokens by class. Classes are disjoint: a token is fresh input, read from the cache, or written
-//! to it.
+//! Token counts by class. The classes of input are disjoint: a token is fresh input, read from the
+//! cache, or written to the cache.
 
 use std::ops::AddAssign;
 
@@ -23,17 +23,17 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// All input, whatever the cache did with it.
+    /// Returns all input tokens, cached or not.
     pub fn all_input(&self) -> u64 {
         self.input + self.cached_input + self.cache_write
     }
 
-    /// Everything that occupies the window after the reply.
+    /// Returns the tokens that occupy the window after the reply.
     pub fn total(&self) -> u64 {
         self.all_input() + self.output
     }
 
-    /// The part of the input that came from the cache, 0 to 1.
+    /// Returns the share of the input that came from the cache, 0 to 1.
     pub fn cached_share(&self) -> f64 {
         match self.all_input() {
             0 => 0.0,

@@ -1,7 +1,7 @@
-//! The parts of an archive, bounded whatever it says about itself.
+//! Reads the parts of a ZIP archive within limits, whatever sizes the archive declares.
 //!
-//! Invariant: no more than [`MAX_PART`] bytes come out of one part and [`MAX_TOTAL`] out of all of
-//! them, and nothing that is packed much tighter than any real document is unpacked at all.
+//! Invariant: at most [`MAX_PART`] bytes come out of one part and [`MAX_TOTAL`] out of all parts,
+//! and a part that is compressed much better than those of real documents is not unpacked.
 
 use std::io::{BufReader, Cursor, Read};
 
@@ -11,18 +11,17 @@ use zip::result::ZipError;
 use super::DocumentError;
 use super::xml::XmlError;
 
-/// More parts than any real document has.
+/// The maximum number of parts, more than any real document has.
 const MAX_PARTS: usize = 20_000;
-/// The most bytes of one part, unpacked.
+/// The size limit of one unpacked part, in bytes.
 const MAX_PART: u64 = 64 * 1024 * 1024;
-/// The most bytes of all parts that are read.
+/// The size limit of all unpacked parts together, in bytes.
 const MAX_TOTAL: u64 = 160 * 1024 * 1024;
-/// A part larger than this must not be packed tighter than [`MAX_RATIO`].
+/// Parts up to this unpacked size, in bytes, may be compressed better than [`MAX_RATIO`].
 const SMALL: u64 = 4 * 1024 * 1024;
-/// XML of real spreadsheets packs to a twentieth or so.
+/// The maximum compression ratio of a part. XML of real spreadsheets has a ratio of about 20.
 const MAX_RATIO: u64 = 250;
 
-/// An archive in memory.
 pub(super) struct DocumentArchive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     left: u64,
@@ -44,12 +43,11 @@ impl<'a> DocumentArchive<'a> {
         })
     }
 
-    /// Whether there is such a part.
     pub(super) fn has(&self, name: &str) -> bool {
         self.zip.index_for_name(name).is_some()
     }
 
-    /// A part, unpacked while it is read.
+    /// Opens a part, which is unpacked while it is read.
     pub(super) fn part(&mut self, name: &str) -> Result<BufReader<ArchivePart<'_>>, DocumentError> {
         let limit = self.left.min(MAX_PART);
         let left = &mut self.left;
@@ -77,7 +75,8 @@ impl<'a> DocumentArchive<'a> {
         }))
     }
 
-    /// A small part as text; none if there is none.
+    /// Returns a part of at most 4 MiB as text, or `None` if it doesn't exist or is not UTF-8. A
+    /// larger part is cut.
     pub(super) fn small(&mut self, name: &str) -> Option<String> {
         const MOST: u64 = 4 * 1024 * 1024;
         let mut text = String::new();
@@ -90,11 +89,11 @@ impl<'a> DocumentArchive<'a> {
     }
 }
 
-/// A part that is being unpacked.
 pub(super) struct ArchivePart<'a> {
     entry: Box<dyn Read + 'a>,
     left: &'a mut u64,
-    /// What it may still unpack to; what it says of itself is not believed.
+    /// The number of bytes that may still be unpacked. The size that the archive declares is not
+    /// trusted.
     budget: u64,
 }
 

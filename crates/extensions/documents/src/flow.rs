@@ -1,12 +1,13 @@
-//! Paragraphs and tables as lines of text.
+//! Builds the text of a document from paragraphs and tables.
 //!
-//! Invariant: the text never exceeds its limit; tables in tables end up in the cell they stand in,
-//! and from some depth on as plain paragraphs of it, since every level writes its text once more.
+//! Invariant: the text never exceeds its limit. A nested table becomes text of the cell that
+//! contains it; beyond [`MAX_TABLES`] levels, its paragraphs become text of the cell, because every
+//! level copies its text once more.
 
 use super::xml::XmlError;
 use super::{DocumentText, MAX_TEXT};
 
-/// Tables in each other that are written as tables.
+/// The maximum number of nested tables that are written as tables.
 const MAX_TABLES: usize = 8;
 
 /// Collects the text of a document.
@@ -15,7 +16,7 @@ pub(super) struct TextFlow {
     text: String,
     paragraph: String,
     tables: Vec<OpenTable>,
-    /// Tables that are open beyond [`MAX_TABLES`].
+    /// The number of open tables beyond [`MAX_TABLES`].
     deeper: usize,
     cut: bool,
 }
@@ -28,7 +29,7 @@ struct OpenTable {
 }
 
 impl TextFlow {
-    /// Adds to the current paragraph.
+    /// Appends text to the current paragraph.
     pub(super) fn push(&mut self, text: &str) {
         if self.paragraph.len() + text.len() > MAX_TEXT {
             self.cut = true;
@@ -37,30 +38,30 @@ impl TextFlow {
         self.paragraph.push_str(text);
     }
 
-    /// Takes back what the current paragraph holds so far.
+    /// Discards the text of the current paragraph.
     pub(super) fn forget(&mut self) {
         self.paragraph.clear();
     }
 
-    /// Ends the current paragraph: a line, or a part of the cell it is in.
+    /// Ends the current paragraph, which becomes a line or a part of the open cell.
     pub(super) fn end_paragraph(&mut self, prefix: &str) {
         let paragraph = std::mem::take(&mut self.paragraph);
         match self.tables.last_mut().map(|table| &mut table.cell) {
             Some(Some(cell)) => add_to_cell(cell, &paragraph),
-            // Between the cells of a table there is nothing to read.
+            // Text between the cells of a table is dropped.
             Some(None) => {}
             None => self.line(&format!("{prefix}{}", paragraph.trim_end())),
         }
     }
 
-    /// Ends the current paragraph if there is something in it.
+    /// Ends the current paragraph unless it is empty.
     pub(super) fn end_open_paragraph(&mut self) {
         if !self.paragraph.is_empty() {
             self.end_paragraph("");
         }
     }
 
-    /// A line of its own, wherever the document is. Empty lines don't pile up.
+    /// Writes a line of its own, even inside a table. A second empty line in a row is omitted.
     pub(super) fn line(&mut self, line: &str) {
         if line.is_empty() && (self.text.is_empty() || self.text.ends_with("\n\n")) {
             return;
@@ -76,13 +77,13 @@ impl TextFlow {
         self.text.push('\n');
     }
 
-    /// A heading with an empty line before it.
+    /// Writes a heading after an empty line.
     pub(super) fn heading(&mut self, heading: &str) {
         self.line("");
         self.line(heading);
     }
 
-    /// Ends a walk when nothing more will be taken.
+    /// Returns [`XmlError::Enough`] if the text has reached its limit, to end the walk.
     pub(super) fn go_on(&self) -> Result<(), XmlError> {
         if self.cut {
             Err(XmlError::Enough)
@@ -99,7 +100,7 @@ impl TextFlow {
         }
     }
 
-    /// The innermost table, unless it is too deep to be one.
+    /// Returns the innermost table, unless it is nested too deeply to be written as a table.
     fn table(&mut self) -> Option<&mut OpenTable> {
         if self.deeper > 0 {
             None
@@ -166,7 +167,7 @@ impl TextFlow {
     }
 }
 
-/// A cell is one line, and what separates cells is escaped in it.
+/// Appends text to a cell on one line, with escaped separators.
 fn add_to_cell(cell: &mut String, text: &str) {
     if cell.len() + text.len() > MAX_TEXT {
         return;

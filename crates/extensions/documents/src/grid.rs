@@ -1,23 +1,24 @@
-//! Spreadsheets as lines of text: one a row, with its number.
+//! Writes spreadsheets as text: one line per row, beginning with the row's number.
 
 use super::MAX_TEXT;
 use super::flow::TextFlow;
 
-/// The most columns any program has.
+/// The maximum number of columns, as in Excel.
 const MAX_COLUMNS: usize = 16_384;
-/// Bytes of a cell; programs allow 32,767 characters.
+/// The size limit of a cell, in bytes. Spreadsheet programs allow 32,767 characters.
 const MAX_CELL: usize = 128 * 1024;
 
 /// A row that is being read.
 #[derive(Clone, Default)]
 pub(super) struct GridRow {
     cells: Vec<String>,
-    /// Bytes of all of them.
+    /// The size of all cells, in bytes.
     size: usize,
 }
 
 impl GridRow {
-    /// Puts a cell in its column, from 0. A row takes no more than a document.
+    /// Sets the text of the cell in `column`, counted from 0. Ignored if the row is as large as a
+    /// document may be.
     pub(super) fn set(&mut self, column: usize, text: &str) {
         if text.is_empty() || column >= MAX_COLUMNS || self.size > MAX_TEXT {
             return;
@@ -33,7 +34,7 @@ impl GridRow {
         }
     }
 
-    /// Writes the row if there is something in it, and is empty again.
+    /// Writes the row, unless it is empty, and clears it.
     pub(super) fn write(&mut self, number: usize, flow: &mut TextFlow) {
         if !self.cells.is_empty() {
             flow.line(&format!("{number} | {}", self.cells.join(" | ").trim_end()));
@@ -41,19 +42,18 @@ impl GridRow {
         *self = Self::default();
     }
 
-    /// Whether it holds nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 }
 
-/// The heading of a sheet.
+/// Formats the heading of a sheet.
 pub(super) fn heading(name: &str, remark: &str) -> String {
     let words: Vec<&str> = name.split_whitespace().collect();
     format!("## Sheet: {}{remark}", words.join(" "))
 }
 
-/// A value and the formula it comes from.
+/// Formats a cell's value and, if there is one, its formula.
 pub(super) fn with_formula(value: &str, formula: &str) -> String {
     match formula.trim_start_matches('=') {
         "" => value.to_owned(),
@@ -61,7 +61,7 @@ pub(super) fn with_formula(value: &str, formula: &str) -> String {
     }
 }
 
-/// The column of a reference such as `BC12`, from 0.
+/// Parses the column of a reference such as `BC12`, counted from 0.
 pub(super) fn column_of(reference: &str) -> Option<usize> {
     let letters = reference
         .bytes()

@@ -1,16 +1,17 @@
-//! The text of documents that are no text files: PDF, office files and notebooks, one module a
-//! format.
+//! Extracts the text of documents: PDF, office files, and notebooks, with one module per format.
 //!
-//! Office files are archives of XML and are read here, within limits that hold whatever the archive
-//! says of itself. PDF files are read by a child process (see `pdf`), because the library for them
-//! can crash, hang and eat memory; a program that registers [`FormatReaders`] calls
-//! [`read_pdf_entry`] first thing in its `main`. This crate knows no tool, writes nothing but a
-//! temporary file, and says nothing to a model: what is said of a document is the business of
-//! whoever asked.
+//! Office files are ZIP archives of XML. They are read in this process, within limits that hold
+//! whatever sizes the archive declares. PDF files are read by a child process (see `pdf`), because
+//! the PDF library can crash, hang, and exhaust memory; a program that registers [`FormatReaders`]
+//! calls [`read_pdf_entry`] at the beginning of its `main`.
 //!
-//! Invariant: at most 16 MiB of text come out, without control characters but line breaks and tabs.
+//! This crate writes nothing but a temporary file, and contains no tools and no text for the model
+//! except the document's.
 //!
-//! Read first: [`FormatReaders`] (the reader), `flow` (how text is put together), `pdf` (the child
+//! Invariant: the extracted text has at most 16 MiB, and no control characters except line breaks
+//! and tabs.
+//!
+//! Start with [`FormatReaders`] (the reader), `flow` (builds the text), and `pdf` (the child
 //! process).
 
 mod archive;
@@ -35,23 +36,23 @@ use xml::XmlError;
 
 pub use pdf::read_pdf_entry;
 
-/// The most text, in bytes, that is taken out of a document.
+/// The size limit of the text that is extracted from a document, in bytes.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// Files whose refusal is remembered.
+/// The maximum number of cached refusals.
 const MAX_REFUSED: usize = 256;
 
-/// Reads documents of every format there is a module for.
+/// Reads documents of all supported formats.
 pub struct FormatReaders {
     supervisor: Arc<Supervisor>,
-    /// Why files were refused, by their content: one that took a minute to be refused is not tried
-    /// again.
+    /// The errors of refused files by content hash, because refusing a file may take up to a
+    /// minute.
     refused: Mutex<HashMap<ContentHash, DocumentError>>,
 }
 
 impl FormatReaders {
-    /// The child processes that read PDF files run under this supervisor. They are its own program
-    /// again.
+    /// Creates readers that start the child processes for PDF files under `supervisor`. The child
+    /// is this program, run again.
     pub fn new(supervisor: Arc<Supervisor>) -> Self {
         Self {
             supervisor,
@@ -112,8 +113,8 @@ impl FormatReaders {
                 open().and_then(|mut archive| odf::text(&mut archive, format, &stop))
             }
             Format::Notebook => notebook::text(source.bytes),
-            // A modern document with a password is a compound file that holds a stream of this
-            // name.
+            // A password-protected document in a modern format is a compound file with a stream of
+            // this name.
             Format::Compound if holds_utf16(source.bytes, "EncryptedPackage") => {
                 Err(DocumentError::Encrypted)
             }
@@ -122,7 +123,7 @@ impl FormatReaders {
     }
 }
 
-/// What kind of document a file is.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Pdf,
@@ -133,14 +134,13 @@ enum Format {
     OpenSpreadsheet,
     OpenPresentation,
     Notebook,
-    /// Word, Excel or PowerPoint before 2007, or one of today with a password: both are compound
-    /// files.
+    /// A compound file: Word, Excel, or PowerPoint before 2007, or a modern file with a password.
     Compound,
 }
 
 impl Format {
-    /// What a file is by its content, and where that does not tell, by its name; `None` if it is no
-    /// document.
+    /// Detects the format by content and, if the content is ambiguous, by extension. Returns `None`
+    /// if the file is not a document.
     fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
         let extension = path
             .extension()
@@ -165,7 +165,7 @@ impl Format {
         }
     }
 
-    /// Its name for programs.
+    /// Returns the stable id.
     fn word(self) -> &'static str {
         match self {
             Self::Pdf => "pdf",
@@ -180,7 +180,7 @@ impl Format {
         }
     }
 
-    /// Its name for people, with its article.
+    /// Returns the name for users, with an article.
     fn name(self) -> &'static str {
         match self {
             Self::Pdf => "a PDF document",

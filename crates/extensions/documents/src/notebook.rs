@@ -1,4 +1,4 @@
-//! Jupyter notebooks: cells with their outputs. Pictures are named, not dumped.
+//! Reads Jupyter notebooks: cells with their outputs. Images are named, but not included.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentText};
 
-/// Whether a file seems to be a notebook of the format everybody uses: other files may end the same
-/// way.
+/// True if the content has the keys of a notebook in format 4. Files of other kinds may end in
+/// `.ipynb`, too.
 pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
     let begins = bytes.trim_ascii_start().starts_with(b"{");
     let holds = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
@@ -40,7 +40,7 @@ struct NotebookCell {
 struct CellOutput {
     #[serde(rename = "output_type")]
     kind: String,
-    /// Of a stream, which one it is.
+    /// The name of the stream, if the output is one.
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -55,7 +55,7 @@ struct CellOutput {
     traceback: Vec<String>,
 }
 
-/// A text, or its lines.
+/// A text, stored as one string or as lines.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NotebookText {
@@ -78,7 +78,7 @@ impl NotebookText {
     }
 }
 
-/// The text of a notebook.
+/// Extracts the text of a notebook.
 pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
     let notebook: Notebook = serde_json::from_slice(bytes)
         .map_err(|error| DocumentError::Damaged(format!("it is no valid notebook ({error})")))?;
@@ -135,8 +135,8 @@ fn show(flow: &mut TextFlow, output: &CellOutput) {
     }
 }
 
-/// What a result is besides its text is named; where there is more than a stand-in, the text is
-/// shown.
+/// Writes the plain text of a result. Other representations of the result are only named, with
+/// their sizes.
 fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {
         Value::String(text) => text.len(),
@@ -144,7 +144,7 @@ fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
         other => other.to_string().len(),
     };
     for (kind, value) in data.iter().filter(|(kind, _)| *kind != "text/plain") {
-        // Base64 takes four characters for three bytes.
+        // Base64 encodes three bytes in four characters.
         let bytes = if kind.starts_with("image/") && kind != "image/svg+xml" {
             size(value) / 4 * 3
         } else {
@@ -160,7 +160,7 @@ fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     }
 }
 
-/// Lines as they are, without colours.
+/// Writes lines without colors and other control sequences.
 fn add(flow: &mut TextFlow, text: &str) {
     for line in sanitise(text).lines() {
         flow.line(line.trim_end());

@@ -1,6 +1,6 @@
-//! OpenDocument: texts, spreadsheets and presentations, which share their elements.
+//! Reads OpenDocument texts, spreadsheets, and presentations, which share their elements.
 //!
-//! Rows and cells that are repeated to the edge of a sheet hold nothing and are left out.
+//! Empty rows and cells that are repeated to the edge of a sheet are omitted.
 
 use super::archive::DocumentArchive;
 use super::flow::TextFlow;
@@ -8,10 +8,10 @@ use super::grid::{GridRow, heading, with_formula};
 use super::xml::{Element, Node, XmlError, walk};
 use super::{DocumentError, DocumentText, Format, MAX_TEXT};
 
-/// The most times that something repeated is written.
+/// The maximum number of copies of a repeated cell or row.
 const MAX_REPEATS: usize = 1_000;
 
-/// The format of an archive, if it is one of these.
+/// Returns the format of an archive, or `None` if it is not an OpenDocument file.
 pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     match archive.small("mimetype")?.trim() {
         "application/vnd.oasis.opendocument.text" => Some(Format::OpenText),
@@ -21,7 +21,7 @@ pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     }
 }
 
-/// The text of a document.
+/// Extracts the text of a document.
 pub(super) fn text(
     archive: &mut DocumentArchive<'_>,
     format: Format,
@@ -59,7 +59,7 @@ pub(super) fn text(
     Ok(flow.finish())
 }
 
-/// What stands at the top or the bottom of every page.
+/// Returns the text of the page headers or footers.
 fn page_text(
     archive: &mut DocumentArchive<'_>,
     element: &str,
@@ -79,22 +79,23 @@ fn page_text(
     Ok(words.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A document while it is being read.
+/// The state of reading a document.
 #[derive(Default)]
 struct OdfReader {
     flow: TextFlow,
     sheets: bool,
-    /// How many paragraphs, or headings, the walk is in.
+    /// The number of open paragraphs and headings.
     paragraphs: usize,
     level: usize,
     lists: usize,
     slides: usize,
-    /// A note or comment in the middle of a paragraph, and how deep in it the walk is.
+    /// The text of an open footnote or comment, and the nesting depth inside of it.
     aside: Option<(String, usize)>,
     notes: Vec<String>,
-    /// For each frame, whether something of it was seen: what follows stands for the same.
+    /// For each open frame, true if one of its contents was seen. The others are alternatives to
+    /// the first.
     frames: Vec<bool>,
-    /// Whether the notes of a slide begin with the next words.
+    /// True if the next text is the first one of a slide's notes.
     notes_begin: bool,
     row: GridRow,
     row_number: usize,
@@ -126,7 +127,7 @@ impl OdfReader {
         };
         match node {
             Node::Open(element) => {
-                // The number a note goes by is its label.
+                // The text before the body is the label of the note.
                 if element.name() == "note-body" {
                     let label = words.trim().to_owned();
                     self.flow.push(&format!("[^{label}]"));
@@ -140,7 +141,7 @@ impl OdfReader {
             Node::Close(name) => {
                 *depth -= 1;
                 if *name == "date" {
-                    // When a comment was made is not said.
+                    // The date of a comment is omitted.
                     let kept = words.rfind("]: ").map_or(words.len(), |at| at + 3);
                     words.truncate(kept);
                 }
@@ -166,7 +167,7 @@ impl OdfReader {
         }
     }
 
-    /// Notes that something of the innermost frame was seen, and says whether it is the first.
+    /// Marks the innermost frame as seen. Returns true if it was not seen before.
     fn first_of_frame(&mut self) -> bool {
         self.frames
             .last_mut()
@@ -208,7 +209,7 @@ impl OdfReader {
                 self.cell_repeats = element.number("number-columns-repeated").unwrap_or(1);
                 let formula = element.attribute("formula").unwrap_or_default();
                 let formula = formula.strip_prefix("of:").unwrap_or(&formula);
-                // `[.A1:.B2]` is what everybody else writes as `A1:B2`.
+                // OpenDocument writes `[.A1:.B2]` for `A1:B2`.
                 self.formula = formula
                     .replace("[.", "")
                     .replace(":.", ":")
@@ -242,7 +243,7 @@ impl OdfReader {
             "list" => self.lists = self.lists.saturating_sub(1),
             "frame" => {
                 self.frames.pop();
-                // A picture on a slide is in no paragraph.
+                // An image on a slide is not inside a paragraph.
                 if self.paragraphs == 0 && !self.sheets {
                     self.flow.end_open_paragraph();
                 }

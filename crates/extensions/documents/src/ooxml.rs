@@ -1,5 +1,5 @@
-//! What Word, Excel and PowerPoint files have in common: parts with content types, and relations
-//! between them.
+//! The structure that Word, Excel, and PowerPoint files share: parts with content types, and
+//! relations between parts.
 
 pub(super) mod dates;
 pub(super) mod excel;
@@ -12,7 +12,8 @@ use super::archive::DocumentArchive;
 use super::xml::{Node, walk};
 use super::{DocumentError, Format};
 
-/// The format of an archive, if it is one of these: the content type of its main part says so.
+/// Returns the format of an archive by the content type of its main part, or `None` if it is not an
+/// Office file.
 pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     let types = content_types(archive).ok()?;
     types.iter().find_map(|(_, kind)| main_format(kind))
@@ -20,8 +21,8 @@ pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
 
 fn main_format(content_type: &str) -> Option<Format> {
     let kind = content_type.strip_suffix(".main+xml")?;
-    // `…wordprocessingml.document`, `…wordprocessingml.template`, `…ms-word.document.macroEnabled`
-    // and so on.
+    // Content types are `…wordprocessingml.document`, `…wordprocessingml.template`,
+    // `…ms-word.document.macroEnabled`, and similar ones.
     let families = [
         (["wordprocessingml.", "ms-word."], Format::Word),
         (["spreadsheetml.", "ms-excel."], Format::Excel),
@@ -33,7 +34,7 @@ fn main_format(content_type: &str) -> Option<Format> {
     family.map(|(_, format)| *format)
 }
 
-/// Parts and their content types, as the archive lists them.
+/// Reads the names of the parts and their content types.
 fn content_types(
     archive: &mut DocumentArchive<'_>,
 ) -> Result<Vec<(String, String)>, DocumentError> {
@@ -53,7 +54,7 @@ fn content_types(
     Ok(types)
 }
 
-/// The main part.
+/// Returns the name of the main part.
 fn main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
     let main = content_types(archive)?
         .into_iter()
@@ -62,14 +63,14 @@ fn main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError>
         .ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
 
-/// A part another one names.
+/// A reference from one part to another.
 struct Relation {
-    /// The last word of its type, such as `header`.
+    /// The last segment of the relation's type, such as `header`.
     kind: String,
     part: String,
 }
 
-/// What a part names, by id. A part without relations has none.
+/// Reads the relations of a part, by id. Returns an empty map if the part has none.
 fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, Relation> {
     let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
     let name = if folder.is_empty() {
@@ -101,12 +102,12 @@ fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, R
         }
         Ok(())
     });
-    // What could be read of a damaged list is still of use.
+    // The entries of a damaged list that could be read are still used.
     drop(read);
     relations
 }
 
-/// The name of a part from the path by which a part in `folder` names it.
+/// Resolves the path of a relation's target, which may be relative to `folder`.
 fn beside(folder: &str, target: &str) -> String {
     let start = if target.starts_with('/') { "" } else { folder };
     let mut steps: Vec<&str> = Vec::new();
@@ -120,7 +121,8 @@ fn beside(folder: &str, target: &str) -> String {
     steps.join("/")
 }
 
-/// The parts of a kind, in order of their names, so that the same document gives the same text.
+/// Returns the targets of the relations of a kind, sorted so that a document always yields one
+/// text.
 fn parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<String> {
     let mut parts: Vec<String> = relations
         .values()

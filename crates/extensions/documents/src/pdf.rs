@@ -1,9 +1,9 @@
-//! PDF, read by a child process.
+//! Reads PDF files in a child process.
 //!
-//! The library that reads PDF files can panic, overflow its stack, never end and ask for any amount
-//! of memory when a file is made for it. So it runs in a process of its own, under the supervisor,
-//! with limits of the system: whatever happens to it, the call fails and haft goes on. The process
-//! is the same program again, started with [`CHILD_ARG`].
+//! On malicious files, the PDF library can panic, overflow its stack, hang, or allocate any amount
+//! of memory. So it runs in its own process, under the supervisor and with resource limits of the
+//! system; if it fails, only the call fails. The process is this program, started with
+//! [`CHILD_ARG`].
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -22,17 +22,17 @@ use tokio::runtime::Handle;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 
-/// The first argument with which the program is started to read a PDF file; the file and where its
-/// text goes follow. No dash is in it, so that it is also the name of the test that plays this part
-/// in a test program.
+/// The first argument of the child process, followed by the PDF file and the output file. It
+/// contains no dash, so that it can also be the name of the test that acts as the child in a test
+/// program.
 const CHILD_ARG: &str = "__haft_read_pdf";
 
-/// How long reading may take, and how much longer for each MiB of the file.
+/// The time limit of an empty file. The limit grows with the file's size.
 const TIME: Duration = Duration::from_secs(15);
 const TIME_PER_MIB: Duration = Duration::from_millis(500);
-/// However large the file is.
+/// The time limit of the largest files.
 const MAX_TIME: Duration = Duration::from_mins(1);
-/// How much memory it may take, and how much more for each byte of the file.
+/// The memory limit of an empty file, in bytes. The limit grows with the file's size.
 const MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
 const MAX_MEMORY: u64 = 2 << 30;
@@ -51,16 +51,16 @@ fn memory_for(bytes: u64) -> u64 {
         .saturating_add(MEMORY)
         .min(MAX_MEMORY)
 }
-/// What ends a page in the text the child writes.
+/// The character that ends each page in the output of the child.
 const PAGE_END: char = '\u{c}';
-/// What stands for a page that could not be read.
+/// The text in place of a page that could not be read.
 const BAD_PAGE: &str = "[This page could not be read.]";
-/// How the child says that a password is needed.
+/// The child's exit status for a file with a password.
 const STATUS_ENCRYPTED: u8 = 3;
-/// How the child says that a file is damaged.
+/// The child's exit status for a damaged file.
 const STATUS_DAMAGED: u8 = 4;
 
-/// The text of a PDF file. Blocks.
+/// Extracts the text of a PDF file. Blocks until the child process has ended.
 pub(super) fn text(
     supervisor: &Supervisor,
     source: &DocumentSource<'_>,
@@ -113,7 +113,7 @@ pub(super) fn text(
     Ok(arrange(&text))
 }
 
-/// The pages under headings, with no more empty lines than needed.
+/// Puts the pages under headings and removes superfluous empty lines.
 fn arrange(text: &str) -> DocumentText {
     let mut flow = TextFlow::default();
     let mut empty = true;
@@ -131,8 +131,7 @@ fn arrange(text: &str) -> DocumentText {
     flow.finish()
 }
 
-/// Letters that fonts draw as one, apart again: whoever searches for `office` writes it with five
-/// letters.
+/// Replaces ligatures by their letters, so that a search for `office` finds the word.
 fn without_ligatures(line: &str) -> Cow<'_, str> {
     const LIGATURES: [(char, &str); 7] = [
         ('ﬀ', "ff"),
@@ -162,8 +161,8 @@ fn without_ligatures(line: &str) -> Cow<'_, str> {
     Cow::Owned(apart)
 }
 
-/// Reads a PDF file if the program was started for that, and says how it ended. To be called first
-/// thing in `main`, with the program's arguments.
+/// Reads a PDF file if this process was started for that, and returns its exit code. To be called
+/// at the beginning of `main` with the program's arguments.
 pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != CHILD_ARG {
@@ -194,7 +193,7 @@ fn child(path: &Path, out: &Path) -> u8 {
     if limits.iter().any(Result::is_err) {
         return 1;
     }
-    // A panic is expected here; nobody reads what it says.
+    // Panics are expected here, and their messages are not needed.
     std::panic::set_hook(Box::new(|_| {}));
     let read = catch_unwind(|| pages(path)).unwrap_or(Err(STATUS_DAMAGED));
     match read {
@@ -203,10 +202,10 @@ fn child(path: &Path, out: &Path) -> u8 {
     }
 }
 
-/// The text of all pages, each followed by [`PAGE_END`].
+/// Returns the text of all pages, each followed by [`PAGE_END`].
 fn pages(path: &Path) -> Result<String, u8> {
     let mut document = Document::load(path).map_err(|_| STATUS_DAMAGED)?;
-    // Many files have a password only for those who want to change them.
+    // Many files only have a password for changes, and open with an empty one.
     if document.is_encrypted() {
         document.decrypt("").map_err(|error| match error {
             Error::Decryption(_) | Error::InvalidPassword => STATUS_ENCRYPTED,
@@ -217,7 +216,7 @@ fn pages(path: &Path) -> Result<String, u8> {
     for number in document.get_pages().into_keys() {
         match catch_unwind(AssertUnwindSafe(|| page(&document, number))) {
             Ok(Ok(page)) => text.push_str(&page.replace(PAGE_END, "\n")),
-            // One bad page must not hide the others.
+            // The other pages may still be readable.
             Ok(Err(_)) | Err(_) => text.push_str(BAD_PAGE),
         }
         text.push(PAGE_END);

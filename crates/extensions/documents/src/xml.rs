@@ -1,6 +1,7 @@
-//! A walk over XML: elements by their local names, text with its entities resolved.
+//! Walks over XML: elements by their local names, and text with resolved entities.
 //!
-//! Entities a document defines itself are not resolved: there is nothing to blow up.
+//! Entities that a document defines itself are not resolved, which prevents entity expansion
+//! attacks.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -8,11 +9,10 @@ use std::io::BufRead;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// Elements in each other; what real documents nest stays far below, and what is deeper is made to
-/// be read for long.
+/// The maximum nesting of elements. Real documents stay far below it.
 const MAX_DEPTH: usize = 256;
 
-/// Why a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
     #[error("{0}")]
@@ -21,29 +21,30 @@ pub(super) enum XmlError {
     TooLarge(String),
     #[error("cancelled")]
     Cancelled,
-    /// Not an error: whoever visits has seen enough.
+    /// Not an error: the visitor needs no more nodes.
     #[error("enough")]
     Enough,
 }
 
-/// What a walk comes by.
+/// A node of a walk.
 pub(super) enum Node<'a> {
     Open(Element<'a>),
-    /// The local name of the element that ends.
+    /// The end of the element with this local name.
     Close(&'a str),
     Text(&'a str),
 }
 
-/// The beginning of an element.
+/// The start tag of an element.
 pub(super) struct Element<'a>(&'a BytesStart<'a>);
 
 impl Element<'_> {
-    /// Its name without its prefix.
+    /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
         local(self.0.name().into_inner())
     }
 
-    /// An attribute by its name without a prefix, or with one where that makes a difference.
+    /// Returns the value of an attribute. A `name` with a prefix must match the whole name, one
+    /// without a prefix only the local name.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let wanted = |key: &str| {
             if name.contains(':') {
@@ -62,7 +63,7 @@ impl Element<'_> {
         Some(quick_xml::escape::unescape(raw).map_or_else(|_| raw.to_owned(), Cow::into_owned))
     }
 
-    /// A number in an attribute.
+    /// Returns the value of an attribute as a number.
     pub(super) fn number(&self, name: &str) -> Option<usize> {
         self.attribute(name)?.parse().ok()
     }
@@ -72,7 +73,8 @@ fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// Walks over a document until its end, or until `visit` has seen enough.
+/// Calls `visit` for each node until the end of the document. `visit` ends the walk early with
+/// [`XmlError::Enough`], and `stop` cancels it.
 pub(super) fn walk(
     source: impl BufRead,
     stop: &dyn Fn() -> bool,
@@ -137,7 +139,7 @@ fn failed(error: &quick_xml::Error) -> XmlError {
     XmlError::Invalid(format!("its XML is damaged ({error})"))
 }
 
-/// The character of an entity; one that XML does not know is shown as it is written.
+/// Returns the character of an entity. An entity that XML does not define stays as it is written.
 fn resolve(entity: &BytesRef<'_>) -> String {
     if let Ok(Some(character)) = entity.resolve_char_ref() {
         return character.to_string();

@@ -1,27 +1,26 @@
-//! What a replay assumes where nobody says which model it is about.
+//! The model that a replay assumes if none is named or recorded.
 //!
-//! The assumption has a name and is printed with every figure that rests on it. The tables of
-//! `docs/context-lab.md` are made with it, so that the same command gives the same figures.
+//! The assumed model has a name, which is printed with every figure that rests on it. The tables of
+//! `docs/context-lab.md` use it, so that a command always gives the same figures.
 
 use haft_text::grouped;
 use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, ToolProtocol};
 
-/// The name by which the assumed model can be asked for.
+/// The name by which the assumed model can be selected.
 pub const ASSUMED: &str = "assumed";
 
-/// What reading and writing a cache costs, in times of the input price, and the cache these prices
-/// belong to.
+/// Cache prices as multiples of the input price, and the cache that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriceTable {
-    /// The price of a token found in the cache.
+    /// The price of a token read from the cache.
     pub read: f64,
-    /// The price of a token written to it.
+    /// The price of a token written to the cache.
     pub write: f64,
-    /// The cache.
+    /// The kind of cache.
     pub rule: CacheKind,
 }
 
-/// The prices that policies are compared at.
+/// The prices at which policies are compared.
 pub const PRICE_TABLES: [PriceTable; 3] = [
     PriceTable {
         read: 0.1,
@@ -40,19 +39,19 @@ pub const PRICE_TABLES: [PriceTable; 3] = [
     },
 ];
 
-/// Where a model comes from that a replay is about.
+/// The source of the model that a replay is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelSource {
-    /// The user named it, or the configuration does.
+    /// The user or the configuration names the model.
     Named,
-    /// The recording says who answered.
+    /// The recording names the model that answered.
     Recorded,
-    /// Nobody says.
+    /// The model is neither named nor recorded.
     Assumed,
 }
 
 impl ModelSource {
-    /// Its name, for programs.
+    /// Returns the name for machine-readable output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Named => "named",
@@ -62,7 +61,7 @@ impl ModelSource {
     }
 }
 
-/// The model that is assumed, at the prices of a table.
+/// Returns the assumed model with the prices of a table.
 pub fn assumed_model(table: PriceTable) -> ModelSpec {
     let cached_input = Some(table.read);
     let cache_write = Some(table.write);
@@ -87,7 +86,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
     }
 }
 
-/// A cache with what its provider documents.
+/// Returns a cache rule with the values that its provider documents.
 pub fn usual_cache(rule: CacheKind) -> CacheRule {
     let usual = CacheRule {
         rule,
@@ -116,7 +115,8 @@ pub fn usual_cache(rule: CacheKind) -> CacheRule {
     }
 }
 
-/// Which model the figures are about, why, and what of it they rest on.
+/// Describes the model that the figures are about, the reason for its choice, and its window and
+/// tokenizer factor.
 pub fn model_line(model: &ModelSpec, source: ModelSource) -> String {
     let why = match source {
         ModelSource::Named => String::new(),

@@ -1,16 +1,15 @@
-//! The laboratory of context policies: recorded conversations, built request by request as another
-//! policy would have built them, and what that would have cost.
+//! The laboratory for context policies: rebuilds recorded conversations request by request under
+//! another policy, and computes the cost.
 //!
-//! Nothing here calls a model, reads a file or looks at a clock: a recording comes in, figures,
-//! tables and pictures come out. The lab builds requests with `haft-context` and with nothing of
-//! its own, so that under the policy a conversation was recorded with they are the recorded ones,
-//! byte for byte.
+//! This crate must not call a model, read a file or read a clock: it turns recordings into figures,
+//! tables and plots. It builds requests with `haft-context` alone, so that under the policy of the
+//! recording they equal the recorded requests, byte for byte.
 //!
-//! Read first: [`replay`] (a conversation under a policy), [`Variant`] (policies by name),
-//! [`PolicyOutcome`] (what a policy came to over several conversations).
+//! Read first: [`replay_recording`] (a conversation under a policy), [`Variant`] (policies by
+//! name), [`PolicyOutcome`] (the result of a policy over several conversations).
 //!
 //! ```text
-//! RecordedConversation ─► replay under each Variant ─► PolicyOutcome ─► outcome_table, outcome_json, outcome_page, draw_plot
+//! RecordedConversation ─► replay under each Variant ─► PolicyOutcome ─► format_outcome_rows, outcomes_to_json, render_outcome_page, draw_plot
 //! ```
 
 mod assumption;

@@ -1,4 +1,4 @@
-//! What a policy came to over several conversations.
+//! The result of a policy over several conversations.
 
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
@@ -6,38 +6,38 @@ use crate::recorded::RecordedConversation;
 use crate::replay::{Coverage, Recording, replay};
 use crate::variant::Variant;
 
-/// What a policy came to.
+/// The result of a policy over several conversations.
 #[derive(Clone, Debug)]
 pub struct PolicyOutcome {
-    /// The policy, as it was named.
+    /// The name of the policy, as written by the user.
     pub name: String,
-    /// Its requests, conversation after conversation.
+    /// The requests of all conversations, in order.
     pub requests: Vec<RequestOutcome>,
-    /// Requests that would not have fitted.
+    /// Requests that did not fit the window.
     pub too_large: usize,
     /// Requests that broke the cached prefix.
     pub breaks: usize,
-    /// How often something was asked for again while its text was left out.
+    /// Calls that asked again for content that was left out.
     pub regret: usize,
-    /// How much of what must be kept the last requests held.
+    /// The must-keep facts that the last requests contain.
     pub kept: Coverage,
-    /// How often older rounds or steps were archived.
+    /// Times that older rounds or steps were archived.
     pub archives: usize,
-    /// Requests that are, byte for byte, what was sent; absent where that is not known.
+    /// Requests that equal the sent ones byte for byte; `None` if the sent ones are unknown.
     pub same_bytes: Option<usize>,
 }
 
 /// One request of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestOutcome {
-    /// Its tokens by class.
+    /// The tokens by class.
     pub usage: Usage,
-    /// What its input costs in USD; absent without prices.
+    /// The cost of the input in USD; `None` without prices.
     pub cost: Option<f64>,
 }
 
 impl PolicyOutcome {
-    /// A policy of which nothing is known yet.
+    /// Creates an outcome without requests.
     pub fn new(name: &str) -> Self {
         let requests = Vec::new();
         let kept = Coverage::default();
@@ -53,10 +53,10 @@ impl PolicyOutcome {
         }
     }
 
-    /// The conversations under a policy, one after another, each with a cache of its own.
+    /// Replays the conversations one after another, each with its own cache.
     ///
-    /// `sees` is shown every request with the body that was really sent in its place, where one is
-    /// known, and tells whether the request would be sent as that very body.
+    /// `matches_body` is called with every request and the body that was really sent, if known. It
+    /// returns true if the request would be sent as exactly that body.
     pub fn replayed(
         variant: &Variant,
         conversations: &[RecordedConversation],
@@ -95,15 +95,15 @@ impl PolicyOutcome {
         outcome
     }
 
-    /// What the provider counted of the requests that were really sent. Compare it with replays of
-    /// the same conversations only: [`RecordedConversation::is_counted`] tells which have
-    /// counts.
+    /// Uses the provider's counts of the requests that were really sent. Compare the outcome only
+    /// with replays of the same conversations: [`RecordedConversation::has_enough_counts`] selects
+    /// them.
     pub fn counted(name: &str, conversations: &[RecordedConversation], model: &ModelSpec) -> Self {
         let mut outcome = Self::new(name);
         let usages = conversations.iter().flat_map(|one| &one.counted);
         outcome.requests.extend(usages.map(|usage| RequestOutcome {
             usage: *usage,
-            // What was answered is the same under every policy.
+            // The output is equal under every policy, so its cost is left out.
             cost: model.price.map(|price| {
                 price
                     .cost(Usage {
@@ -117,14 +117,14 @@ impl PolicyOutcome {
         outcome
     }
 
-    /// All input, by class.
+    /// Returns the input of all requests, by class.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.requests.iter().for_each(|one| sum += one.usage);
         sum
     }
 
-    /// What all input costs in USD; absent without prices or requests.
+    /// Returns the cost of all input in USD; `None` without prices or requests.
     pub fn cost(&self) -> Option<f64> {
         self.requests
             .iter()
@@ -133,7 +133,7 @@ impl PolicyOutcome {
             .filter(|_| !self.requests.is_empty())
     }
 
-    /// The tokens of the largest request.
+    /// Returns the tokens of the largest request.
     pub fn peak(&self) -> u64 {
         self.requests
             .iter()

@@ -1,8 +1,8 @@
-//! A replay as a picture: for each policy a panel of columns, what was read, written and fresh of
-//! every request, and below them what all of it cost so far, a line a policy.
+//! Draws a replay as SVG: for each policy a panel of columns with the tokens read, written and
+//! fresh of every request, and below them a line per policy for the accumulated cost.
 //!
-//! Plain SVG without scripts, fonts or anything from elsewhere; the same outcomes give the same
-//! bytes. Many requests share a column, which then shows their mean.
+//! The SVG has no scripts, fonts or external references, and equal outcomes give equal bytes. If
+//! there are many requests, several share a column, which shows their mean.
 
 use std::fmt::Write as _;
 
@@ -20,15 +20,15 @@ const PANEL: f64 = 96.0;
 const GAP: f64 = 40.0;
 const LINES: f64 = 220.0;
 const BOTTOM: f64 = 64.0;
-/// Columns beyond this many could not be told apart.
+/// Maximum columns of a panel; more could not be told apart.
 const MOST_COLUMNS: usize = 220;
 
-/// Colours that people who see few colours can tell apart, on light and on dark.
+/// Colors that users with color blindness can tell apart, on light and dark backgrounds.
 const PALETTE: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195",
 ];
 
-/// The style sheet of the picture, for a page that may hold none of its own.
+/// The style sheet of the plot, for pages that must not contain inline styles.
 pub const PLOT_STYLE: &str = "\
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 16px; font-weight: 600 }
@@ -44,7 +44,7 @@ text.c4 { fill: #e69f00 } text.c5 { fill: #56b4e9 } text.c6 { fill: #7a5195 }
 text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #3d444d }
 }";
 
-/// The mean of some requests.
+/// The mean usage of several requests.
 #[derive(Clone, Copy, Default)]
 struct PlotColumn {
     read: f64,
@@ -70,8 +70,8 @@ impl PlotColumn {
     }
 }
 
-/// Says a sentence of the lab in the reader's language; titles and names of policies stay as they
-/// are.
+/// Translates a sentence of the lab into the user's language; titles and names of policies stay
+/// unchanged.
 pub type Wording<'a> = &'a dyn Fn(&str) -> String;
 
 /// Draws the outcomes as SVG.
@@ -160,7 +160,7 @@ fn legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
     }
 }
 
-/// Where a panel stands and how it is scaled.
+/// The position and scale of a panel.
 struct PlotPanel<'a> {
     floor: f64,
     slot: f64,
@@ -200,7 +200,7 @@ fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: 
         grid_line(svg, floor - PANEL * share, &label);
     }
     let width = slot * 0.86;
-    // One path a class: a picture of a thousand requests stays small.
+    // One path per class keeps the file small even for a thousand requests.
     let mut paths = [String::new(), String::new(), String::new()];
     for (index, column) in columns.iter().enumerate() {
         let x = LEFT + slot * index as f64;
@@ -227,13 +227,14 @@ fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: 
     }
 }
 
-/// A line from side to side with a label before it.
+/// Draws a horizontal line with a label to its left.
 fn grid_line(svg: &mut Svg, y: f64, label: &str) {
     svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
     svg.label("faint", (LEFT - 8.0, y + 4.0), Anchor::End, label);
 }
 
-/// What was paid so far, or what was not read where nothing is known to cost anything.
+/// Draws the accumulated cost of each policy, or its accumulated unread tokens if no policy has a
+/// cost.
 fn lines(
     svg: &mut Svg,
     outcomes: &[PolicyOutcome],
@@ -299,7 +300,7 @@ fn lines(
             index,
         ));
     }
-    // Names stand beside the ends of their lines, pushed apart where they would overlap.
+    // The names are beside the ends of their lines, pushed apart if they would overlap.
     ends.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut below = f64::INFINITY;
     for (end, index) in ends {
@@ -326,7 +327,7 @@ fn lines(
     );
 }
 
-/// The colour of the policy with this index.
+/// Returns the color of the policy with this index.
 fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }

@@ -1,9 +1,9 @@
-//! Recorded conversations, and what is made up where a recording lacks something.
+//! Recorded conversations, with substitutes for parts that a recording lacks.
 //!
-//! Recordings of other programs hold no reminders of haft's, and often neither system prompt nor
-//! tools: a TODO list that was kept with a tool is the reminder haft would have sent, elsewhere one
-//! is imagined; a recorded system prompt becomes the role in haft's own, and every tool that is
-//! called is offered without a description.
+//! Recordings of other programs contain no reminders of haft, and often neither system prompt nor
+//! tools. A TODO list that was kept with a tool becomes the reminder that haft would have sent;
+//! otherwise a reminder is imagined. A recorded system prompt becomes the role in haft's own, and
+//! every tool that is called is offered with a placeholder description.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,53 +21,54 @@ use serde_json::{Value, json};
 
 use crate::replay::{RecordedStep, RequestSurroundings};
 
-/// Between two requests where no time was recorded: what most take.
+/// The time between two requests if none was recorded; most requests take about this long.
 const USUAL_PAUSE: Duration = Duration::from_secs(7);
 
-/// A recorded conversation as it can be replayed.
+/// A recorded conversation that can be replayed.
 pub struct RecordedConversation {
-    /// What people call it.
+    /// The name shown to the user.
     pub name: String,
-    /// Every message.
+    /// All messages.
     pub history: Vec<Arc<Entry>>,
-    /// When the model was asked.
+    /// The requests to the model.
     pub steps: Vec<RecordedStep>,
-    /// What was sent besides: one for each step, or one for all. Never empty.
+    /// The parts sent besides the messages: one entry per step, or one for all steps. Never empty.
     pub asides: Vec<RecordedAside>,
-    /// What the provider counted, request by request, where it did.
+    /// The provider's token counts by request, if recorded.
     pub counted: Vec<Usage>,
-    /// The models that answered, as `provider/model` where both are known.
+    /// The models that answered, as `provider/model` if both are known.
     pub models: BTreeSet<String>,
-    /// The bodies that were sent, where they are known.
+    /// The request bodies that were sent, if recorded.
     pub bodies: Vec<Vec<u8>>,
 }
 
-/// What was sent besides the conversation.
+/// The parts that were sent besides the conversation's messages.
 pub struct RecordedAside {
     /// The system message.
     pub system: Arc<Entry>,
-    /// The tools offered.
+    /// The offered tools.
     pub tools: Arc<ToolSet>,
     /// Rules and other standing texts.
     pub documents: Option<Documents>,
-    /// The reminders, where there were any.
+    /// The reminders, if there were any.
     pub reminders: Option<Reminders>,
-    /// What named the conversation to caches that route by key.
+    /// The name of the conversation for caches that route by key.
     pub cache_key: Option<String>,
 }
 
-/// Reminders that were never sent.
+/// Reminders that were never sent, for recordings without any.
 #[derive(Clone, Copy, Debug)]
 pub struct ImaginedReminders {
-    /// About how long they are; none with 0.
+    /// The approximate length of the reminders; 0 for none.
     pub tokens: u32,
-    /// The share of requests that change them, the first of which makes them; with 0 they are
-    /// there from the beginning.
+    /// The share of requests that change the reminders. The first change creates them; with 0 they
+    /// exist from the beginning.
     pub changes: f64,
 }
 
 impl RecordedConversation {
-    /// A conversation of which only the messages are known; none without a request.
+    /// Builds a recording of which only the messages are known. Returns `None` if it contains no
+    /// request.
     pub fn of_messages(
         name: String,
         messages: Vec<Message>,
@@ -173,14 +174,14 @@ impl RecordedConversation {
         }))
     }
 
-    /// Whether the provider's counts of it are known well enough to be compared with: those of nine
-    /// requests in ten.
+    /// True if the provider's counts are known for nine requests in ten, which is enough for a
+    /// comparison.
     pub fn is_counted(&self) -> bool {
         !self.counted.is_empty() && self.counted.len() * 10 >= self.steps.len() * 9
     }
 
-    /// What was sent besides at this step.
-    /// What surrounds the conversation in a request; what is not known of each is the same for all.
+    /// Returns the parts sent besides the messages at this step. Parts that were not recorded per
+    /// step are shared by all steps.
     pub fn surroundings(&self, step: usize) -> RequestSurroundings<'_> {
         let aside = &self.asides[step.min(self.asides.len() - 1)];
         RequestSurroundings {
@@ -194,7 +195,7 @@ impl RecordedConversation {
     }
 }
 
-/// The TODO list that was written with a tool, as a reminder says it.
+/// Returns the TODO list that a tool wrote, formatted as a reminder.
 fn written_list(message: &Message) -> Option<String> {
     let result = message.tool_results().find(|result| {
         let tool = message
@@ -234,9 +235,9 @@ fn written_list(message: &Message) -> Option<String> {
     ))
 }
 
-/// A message with its tokens. Encrypted reasoning is billed by the tokens that were thought, not by
-/// the letters it is written in: the provider's count is taken where there is one, else what can be
-/// read of it.
+/// Counts the tokens of a message. Encrypted reasoning is billed by its tokens before encryption,
+/// not by its encoded length: the provider's count is used if there is one, otherwise the count of
+/// the readable part.
 fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
     let is_encrypted =
         |part: &Part| matches!(part, Part::Thinking(thinking) if thinking.raw.is_some());
@@ -274,7 +275,8 @@ fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
     })
 }
 
-/// A request is made whenever the assistant is to speak.
+/// Returns the requests of a recording: one wherever an assistant message follows a user message or
+/// a tool result.
 fn steps(said: &[Message]) -> Vec<RecordedStep> {
     let role = |index: usize| said.get(index).map(|message| message.role);
     let asks = |end: &usize| {
@@ -301,7 +303,7 @@ fn steps(said: &[Message]) -> Vec<RecordedStep> {
 }
 
 impl ImaginedReminders {
-    /// The reminders of this step: a TODO list, begun by the first change.
+    /// Returns the reminders of this step: a TODO list that begins with the first change.
     fn at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
         const LINE: &str =
             "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";

@@ -1,13 +1,13 @@
-//! How often something was needed again that had been left out.
+//! Counts how often content that had been left out was needed again.
 //!
 //! ```text
 //! read a.rs 1-80 (cleared)  …  read a.rs 40-60      regretted: the lines were there
-//! read a.rs (cleared)  …  edit a.rs  …  read a.rs   not regretted: the file is another one by now
+//! read a.rs (cleared)  …  edit a.rs  …  read a.rs   not regretted: the file has changed since
 //! run cargo test (cleared)  …  run cargo test       regretted: its output was there
-//! (cleared, id 1a2b3c4d)  …  recall 1a2b3c4d        regretted: it was asked for by name
+//! (cleared, id 1a2b3c4d)  …  recall 1a2b3c4d        regretted: the model asked for it by id
 //! ```
 //!
-//! Every message is looked at once, when it is new.
+//! Every message is examined once, when it is new.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use haft_types::{Entry, MessageId, Role, ShortId, ToolCall, ToolStatus};
 /// The tool by which a model asks for a message again.
 const RECALL: &str = "recall";
 
-/// What the results of a conversation so far are about.
+/// The subjects of the results so far.
 #[derive(Debug, Default)]
 pub(crate) struct Regrets {
-    /// The place of each message.
+    /// The position of each message.
     places: HashMap<MessageId, usize>,
     /// Calls whose results have not been seen yet.
     waiting: HashMap<String, ToolCall>,
-    /// Results of reads by file: from, to, where.
+    /// Reads by file: first line, last line, and the message with the result.
     reads: HashMap<String, Vec<(u64, u64, MessageId)>>,
     runs: HashMap<(String, String), Vec<MessageId>>,
-    /// Messages before this place are archived.
+    /// Messages before this position are archived.
     archived: usize,
 }
 
-/// What is not sent any more.
+/// The messages that are no longer sent.
 struct Gone<'a> {
     cleared: Option<&'a BTreeSet<MessageId>>,
-    /// Messages before this place are left out.
+    /// Messages before this position are left out.
     before: usize,
     places: &'a HashMap<MessageId, usize>,
 }
@@ -51,8 +51,8 @@ impl Gone<'_> {
 }
 
 impl Regrets {
-    /// Takes in the messages that are new since the last request, and tells how many of their calls
-    /// ask for what it left out.
+    /// Adds the messages that are new since the last request, and returns how many of their calls
+    /// ask for content that the last request left out.
     pub(crate) fn take(&mut self, new: &[Arc<Entry>], cleared: Option<&Cleared>) -> usize {
         let mut regretted = 0;
         for entry in new {
@@ -79,7 +79,7 @@ impl Regrets {
         regretted
     }
 
-    /// Notes that everything before this message is archived.
+    /// Records that everything before this message is archived.
     pub(crate) fn archived(&mut self, first_kept: MessageId) {
         self.archived = self
             .places
@@ -96,7 +96,7 @@ impl Regrets {
             CallSubject::Run { command, cwd } => {
                 self.runs.entry((command, cwd)).or_default().push(id);
             }
-            // What was read before is not what the file holds.
+            // Content that was read before is outdated.
             CallSubject::Edit { paths } if status != ToolStatus::Error => {
                 self.reads.retain(|path, _| !paths.contains(path));
             }
@@ -125,7 +125,8 @@ impl Regrets {
         match CallSubject::of(call) {
             Some(CallSubject::Read { path, from, to }) => {
                 self.reads.get(&path).is_some_and(|reads| {
-                    // Whoever still sees the lines does not ask because they are gone.
+                    // A model that still sees some of the lines has another reason to read them
+                    // again.
                     let overlap =
                         |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
                     let mut read = reads.iter().filter(overlap).peekable();
@@ -141,7 +142,7 @@ impl Regrets {
     }
 }
 
-/// The ids in the arguments of a call that asks for messages again.
+/// Returns the ids in the arguments of a call that asks for messages again.
 fn recalled(call: &ToolCall) -> impl Iterator<Item = ShortId> {
     call.arguments
         .split(|c: char| !c.is_ascii_alphanumeric())

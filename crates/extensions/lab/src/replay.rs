@@ -1,10 +1,10 @@
-//! A recorded conversation, built request by request under another policy. No model is called.
+//! Replays a recorded conversation request by request under another policy. No model is called.
 //!
-//! Every request is what [`assemble`] makes of the messages there were, and carries over what it
-//! carries over; the cache is [simulated](CacheSimulator). The same recording and policy give the
-//! same figures and the same bytes; under the policy it was recorded with they are the recorded
-//! ones. Where the window fills, older rounds and steps are [archived](archive) as a session would
-//! archive them, with a summary made without a model.
+//! Every request is built by [`assemble`] from the messages recorded so far and the state of the
+//! previous request; the cache is [simulated](CacheSimulator). Equal recordings and policies give
+//! equal figures and bytes; under the policy of the recording, the bytes are the recorded ones.
+//! When the window fills, older rounds and steps are [archived](archive) as in a session, with a
+//! summary made without a model.
 
 mod archive;
 
@@ -24,89 +24,88 @@ use archive::Archives;
 use crate::regret::Regrets;
 use crate::variant::Variant;
 
-/// A request of the recording: how many messages there were, and when it was sent, counted from any
-/// beginning.
+/// A request of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedStep {
-    /// The messages of the history that it could hold.
+    /// The number of messages that the request could contain.
     pub messages: usize,
-    /// When it was sent.
+    /// The time of the request, counted from an arbitrary start.
     pub at: Duration,
 }
 
-/// What is sent besides the conversation.
+/// The parts of a request besides the conversation's messages.
 #[derive(Clone)]
 pub struct RequestSurroundings<'a> {
     /// The system message.
     pub system: &'a Arc<Entry>,
-    /// What it was rendered from, where it may be shortened.
+    /// The input that the system message was rendered from; set if the message may be shortened.
     pub system_input: Option<&'a SystemInput<'a>>,
-    /// The tools offered.
+    /// The offered tools.
     pub tools: &'a Arc<ToolSet>,
     /// Rules and other standing texts.
     pub documents: Option<&'a Documents>,
-    /// The reminders, where there are any.
+    /// The reminders, if there are any.
     pub reminders: Option<Reminders>,
-    /// Names the conversation to caches that route by key.
+    /// The name of the conversation for caches that route by key.
     pub cache_key: Option<&'a str>,
 }
 
 /// A recorded conversation.
 #[derive(Clone, Copy)]
 pub struct Recording<'a> {
-    /// Every message.
+    /// All messages.
     pub history: &'a [Arc<Entry>],
-    /// When the model was asked.
+    /// The requests to the model.
     pub steps: &'a [RecordedStep],
-    /// What was sent besides at each step, by its number.
+    /// Returns the parts sent besides the messages at a step, by its number.
     pub beside: &'a dyn Fn(usize) -> RequestSurroundings<'a>,
 }
 
 /// One request of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replayed {
-    /// Its input by class, as the simulated cache has it.
+    /// The input by class, according to the simulated cache.
     pub usage: Usage,
-    /// What the input costs in USD; absent without prices.
+    /// The cost of the input in USD; `None` without prices.
     pub cost: Option<f64>,
-    /// Why it is no extension of the request before, if it is none.
+    /// The reason why the request does not extend the previous one; `None` if it does.
     pub cause: Option<Cause>,
     /// Tokens that pruning left out.
     pub pruned_tokens: u64,
-    /// How many messages lie behind that reminder whose newest copy is furthest from the end;
-    /// absent without reminders.
+    /// The number of messages after the newest copy of a reminder, for the kind where that copy is
+    /// furthest from the end; `None` without reminders.
     pub reminder_distance: Option<usize>,
 }
 
-/// A conversation under another policy.
+/// The result of replaying a conversation under another policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
-    /// Its requests, those for summaries among them, but for those that could not be made.
+    /// The requests that could be built, including those for summaries.
     pub requests: Vec<Replayed>,
-    /// Requests that would not have fitted.
+    /// Requests that did not fit the window.
     pub too_large: usize,
-    /// How often something was asked for again while its text was left out.
+    /// Calls that asked again for content that was left out.
     pub regret: usize,
-    /// The last request that could be made.
+    /// The last request that could be built.
     pub last: Option<Request>,
-    /// How many messages of the recording there were when it was made.
+    /// The number of recorded messages when the last request was built.
     pub last_messages: usize,
-    /// How often older rounds or steps were archived. Each time a summary was asked for, which is
-    /// one of the requests.
+    /// Times that older rounds or steps were archived. Each time a summary was requested, which is
+    /// one of `requests`.
     pub archives: usize,
 }
 
-/// How much of what must be kept a request holds, letter for letter.
+/// The must-keep facts that a request contains, letter for letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Things the request holds.
+    /// Facts that the request contains.
     pub kept: usize,
-    /// Things that must be kept.
+    /// All facts that must be kept.
     pub all: usize,
 }
 
 impl Replay {
-    /// All input, by class.
+    /// Returns the input of all requests, by class.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.requests
@@ -115,12 +114,12 @@ impl Replay {
         sum
     }
 
-    /// What the input costs in USD; absent without prices.
+    /// Returns the cost of all input in USD; `None` without prices.
     pub fn cost(&self) -> Option<f64> {
         self.requests.iter().map(|request| request.cost).sum()
     }
 
-    /// The tokens of the largest request.
+    /// Returns the tokens of the largest request.
     pub fn peak(&self) -> u64 {
         self.requests
             .iter()
@@ -129,8 +128,8 @@ impl Replay {
             .unwrap_or(0)
     }
 
-    /// How much of what must be kept the last request holds, of what had been said when it was
-    /// made.
+    /// Measures the must-keep facts that the last request contains, of those in the messages
+    /// recorded before it.
     pub fn coverage(&self, history: &[Arc<Entry>]) -> Coverage {
         let said = history.get(..self.last_messages).unwrap_or(history);
         self.last
@@ -139,7 +138,7 @@ impl Replay {
             .unwrap_or_default()
     }
 
-    /// How many requests broke the prefix.
+    /// Counts the requests that broke the prefix.
     pub fn breaks(&self) -> usize {
         self.requests
             .iter()
@@ -148,7 +147,7 @@ impl Replay {
     }
 }
 
-/// How much of what these messages say must be kept a request holds.
+/// Measures how many must-keep facts of these messages a request contains.
 pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     let times = || history.iter().map(|entry| entry.message.created_at);
     let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max())
@@ -174,7 +173,7 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     {
         let piece = match part {
             Part::Text { text, .. } => text,
-            // A command is asked for as it was meant, not with the escapes of JSON.
+            // Commands are compared in plain text, not with JSON escapes.
             Part::ToolCall(call) => match serde_json::from_str(&call.arguments) {
                 Ok(arguments) => &strings(&arguments),
                 Err(_) => &call.arguments,
@@ -191,7 +190,7 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     }
 }
 
-/// The texts of a JSON value, a line each.
+/// Returns the strings in a JSON value, one per line.
 fn strings(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),
@@ -201,8 +200,8 @@ fn strings(value: &Value) -> String {
     }
 }
 
-/// Replays a recording. `see` is shown every request as it would be sent, with its step; requests
-/// for summaries are not shown.
+/// Replays a recording. `see` is called with the step and every request as it would be sent, except
+/// requests for summaries.
 pub fn replay(
     recording: &Recording<'_>,
     variant: &Variant,
@@ -299,8 +298,8 @@ pub fn replay(
     replay
 }
 
-/// How many messages lie behind the newest copy of that kind of reminder that is furthest from the
-/// end.
+/// Returns the number of messages after the newest copy of a reminder, for the kind where that copy
+/// is furthest from the end.
 fn reminder_distance(request: &Request) -> Option<usize> {
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (behind, segment) in request.segments.iter().rev().enumerate() {
@@ -311,7 +310,7 @@ fn reminder_distance(request: &Request) -> Option<usize> {
     newest.into_values().max()
 }
 
-/// What goes from one request to the next.
+/// The state carried from one request to the next.
 #[derive(Default)]
 struct Carry {
     last: Option<Sent>,

@@ -1,4 +1,4 @@
-//! What policies came to as a table: its cells for people, everything for programs, and a page.
+//! Formats the outcomes of policies: table cells for users, JSON for programs, and an HTML page.
 
 use haft_text::{escape_markup, grouped};
 use haft_types::{ModelSpec, Usage};
@@ -8,7 +8,7 @@ use crate::assumption::{ModelSource, model_line};
 use crate::outcome::PolicyOutcome;
 use crate::plot::{Wording, draw_plot};
 
-/// The headings of [`outcome_rows`].
+/// The headings of [`format_outcome_rows`].
 pub const OUTCOME_HEADINGS: [&str; 13] = [
     "POLICY",
     "REQUESTS",
@@ -25,7 +25,7 @@ pub const OUTCOME_HEADINGS: [&str; 13] = [
     "MUST-KEEP",
 ];
 
-/// The cells of one policy. `first` is what the first one costs.
+/// Formats the cells of one policy. `first` is the cost of the first policy.
 fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     let usage = outcome.usage();
     let all = usage.all_input().max(1) as f64;
@@ -58,7 +58,7 @@ fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     ]
 }
 
-/// The cache and the prices that are imagined.
+/// Describes the simulated cache and the prices.
 pub fn pricing_line(model: &ModelSpec) -> String {
     let cache = serde_json::to_value(model.cache.rule).ok();
     let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -76,8 +76,8 @@ pub fn pricing_line(model: &ModelSpec) -> String {
     format!("cache {cache} ({}), {price}", model.cache.ttl)
 }
 
-/// The cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are compared with those of the
-/// first one.
+/// Formats the cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are relative to the first
+/// policy.
 pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
     let first = outcomes.first().and_then(PolicyOutcome::cost);
     outcomes
@@ -86,7 +86,7 @@ pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Everything, for programs.
+/// Returns all figures as JSON.
 pub fn outcome_json(
     title: &str,
     conversations: usize,
@@ -129,7 +129,7 @@ pub fn outcome_json(
     })
 }
 
-/// A page with table and picture, without anything from elsewhere.
+/// Renders a page with the table and the plot, without external references.
 pub fn outcome_page(
     title: &str,
     outcomes: &[PolicyOutcome],
@@ -174,12 +174,12 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
     )
 }
 
-/// A share of 0 to 1 in percent.
+/// Formats a share between 0 and 1 as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Money, with as many digits as it takes to see it.
+/// Formats an amount of money, with four decimals below one dollar.
 pub(crate) fn money(usd: f64) -> String {
     if usd.abs() < 1.0 {
         format!("${usd:.4}")

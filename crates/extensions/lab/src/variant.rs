@@ -1,4 +1,4 @@
-//! Policies by name, for what-if replays: a place of the reminders and what is changed besides.
+//! Policies by name, for what-if replays: a placement of the reminders, and further changes.
 //!
 //! ```text
 //! cache-aware+prune:64k:0.5+compress:when-free
@@ -13,26 +13,26 @@ use haft_types::ModelSpec;
 /// A policy with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// As it was written.
+    /// The name as written by the user.
     pub name: String,
-    /// How requests are built.
+    /// The settings for building requests.
     pub policy: Policy,
-    /// Whether reminders are sent at all.
+    /// True if reminders are sent.
     pub reminders: bool,
-    /// Whether older rounds and steps are archived when the window fills.
+    /// True if older rounds and steps are archived when the window fills.
     pub archives: bool,
 }
 
 /// The policies that are compared by default.
 pub const USUAL_POLICIES: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
 
-/// What can be written where a policy is named.
+/// The syntax of policy names, for help and error messages.
 pub const VARIANTS: &str = "\
 default, none (no reminders), front, tail, after-tool-result:N, before-assistant:N, from-end:N or cache-aware; \
 then any of +prune:off, +prune:ZONE[:TO[:KEEP]], +compress:round-end|when-free|never, +archive:off|SHARE, \
 +view:layered|execute";
 
-/// Not the name of a policy.
+/// The error for a text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a policy: {problem}. A policy is {VARIANTS}")]
 pub struct UnknownVariant {
@@ -41,8 +41,8 @@ pub struct UnknownVariant {
 }
 
 impl Variant {
-    /// The policy of this name; what the name leaves open is as in `base` for requests to this
-    /// model.
+    /// Parses the name of a policy. Settings that the name leaves open come from `base`, for
+    /// requests to this model.
     pub fn parse(name: &str, base: &Policy, model: &ModelSpec) -> Result<Self, UnknownVariant> {
         let name = name.trim();
         let wrong = |problem: String| UnknownVariant {
@@ -105,12 +105,11 @@ impl fmt::Display for Variant {
     }
 }
 
-/// `off`, or the safe zone, the share of it that pruning stops at, and how many of the newest
-/// messages it leaves alone.
+/// Parses `off`, or the safe zone, the share of it that pruning stops at, and the number of newest
+/// messages that pruning leaves alone.
 fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
     if text == "off" {
-        // Nothing is cleared while anything can be left alone: whole rounds go when a request is
-        // too large.
+        // Pruning then clears nothing; whole rounds are left out when a request is too large.
         policy.prune_keep = Some(u32::MAX);
         return Ok(());
     }

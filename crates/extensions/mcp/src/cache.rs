@@ -1,7 +1,7 @@
-//! What servers offer, kept on disk: one private file for each server as it is declared.
+//! The listings of servers, cached on disk in one private file for each server declaration.
 //!
-//! Invariant: a list is found only for the declaration it was made with. A file that is missing or
-//! broken is no list, and one that cannot be written is none next time; neither is an error.
+//! Invariant: a listing is returned only for the declaration it was stored with. A missing or
+//! broken file counts as no listing, and a failed write is only logged.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::listing::ServerListing;
 use crate::server::{ServerDefinition, ServerEndpoint};
 
-/// Changes whenever the form of the files does.
+/// The version of the file format; increased with every change of the format.
 const FORM: u32 = 1;
-/// A list larger than this is a mistake of the server.
+/// The size limit of a cache file. Larger listings are not stored.
 const LARGEST: u64 = 8 << 20;
 
-/// The folder of lists.
+/// A folder of cached listings.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -30,14 +30,14 @@ struct CachedListing {
 }
 
 impl Cache {
-    /// The lists in this folder; it is made when the first one is kept.
+    /// Creates a cache in `folder`. The folder is created when the first listing is stored.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// What the server offered when it was last asked.
+    /// Returns the listing that was stored last for `server`.
     pub fn load(&self, server: &ServerDefinition) -> Option<ServerListing> {
         if is_linked(server) {
             return None;
@@ -47,7 +47,7 @@ impl Cache {
         (kept.form == FORM).then_some(kept.listing)
     }
 
-    /// Keeps what the server offers.
+    /// Stores the listing of `server`. Does nothing for servers behind a link.
     pub fn keep(&self, server: &ServerDefinition, listing: &ServerListing) {
         if is_linked(server) {
             return;
@@ -77,14 +77,14 @@ impl Cache {
     }
 }
 
-/// Whether nothing but a name is known of a server: another one of that name may offer anything
-/// else.
+/// True for a server behind a link. Such a server is known only by its name, and another session
+/// may connect the name to a different server.
 fn is_linked(server: &ServerDefinition) -> bool {
     matches!(server.reach, ServerEndpoint::Linked(_))
 }
 
-/// A hash of everything that decides what a server may offer. Who declared it, its permission, its
-/// times and which of its tools are shown do not.
+/// Hashes everything that decides what a server may offer. Its origin, permission, timeouts, and
+/// tool filter are left out.
 fn declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut field = |text: &str| {
@@ -111,11 +111,11 @@ fn declaration(server: &ServerDefinition) -> String {
                 .flat_map(|(name, value)| [name, value])
                 .for_each(|text| field(text));
         }
-        // A token changes by itself; what is declared is where it comes from.
         ServerEndpoint::Linked(_) => field("linked"),
         ServerEndpoint::Http {
             url,
             headers,
+            // A new token doesn't change what the server offers.
             bearer: _,
         } => {
             field("http");

@@ -1,4 +1,4 @@
-//! The tools of servers as `tool_search` finds them.
+//! Offers the servers' tools to `tool_search`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::scope::ToolScope;
 use crate::servers::Servers;
 use crate::use_mcp_tool;
 
-/// How long servers of which nothing is known are waited for when none of them is named.
+/// The time to wait for servers with unknown listings if the search names no server.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// What servers offer, within a scope.
+/// The searchable tools of all servers in a scope.
 pub struct ServerCatalogue {
     servers: Arc<Servers>,
     scope: ToolScope,
 }
 
 impl ServerCatalogue {
-    /// Everything these servers offer.
+    /// Creates a catalogue of all tools of `servers`.
     pub fn new(servers: Arc<Servers>) -> Self {
         Self {
             servers,
@@ -42,7 +42,8 @@ impl ToolCatalogue for ServerCatalogue {
         "MCP server"
     }
 
-    /// The servers of which something can be found. No other one is started.
+    /// Lists the servers that have tools in the scope. Only these servers may be started by a
+    /// search.
     fn sources(&self) -> Vec<String> {
         let names = self.servers.names().into_iter();
         names
@@ -55,7 +56,7 @@ impl ToolCatalogue for ServerCatalogue {
         format!("Server `{source}`")
     }
 
-    /// What a server offers: as it is known, or else from its own mouth.
+    /// Lists the tools of a server, starting the server if its listing is unknown.
     async fn tools(
         &self,
         source: &str,

@@ -6,76 +6,73 @@ use std::path::PathBuf;
 use haft_types::Decision;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// One server as the user declares it: `command` for a program that is started, `url` for one that
-/// runs elsewhere.
+/// A server in the user's configuration: a program with `command`, or a server reached over HTTP
+/// with `url`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// The program.
+    /// The program to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// What it gets in its environment beside what every child gets.
+    /// Variables in addition to the environment of every child process.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         serialize_with = "without_values"
     )]
     pub env: BTreeMap<String, String>,
-    /// The folder it runs in, `project` for the project. Absent, a server of the user's own that
-    /// names nothing of the project starts in a private folder.
+    /// The working directory; `project` stands for the project's root. Without it, a server of the
+    /// user whose entry names no file of the project starts in a private folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Where it answers over HTTP.
+    /// The address of a server reached over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every request to it.
+    /// Headers of every request to `url`.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         serialize_with = "without_values"
     )]
     pub headers: BTreeMap<String, String>,
-    /// The variable that holds its bearer token.
+    /// The environment variable that holds the bearer token for `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer_token_env: Option<String>,
-    /// Whether it is used.
     pub enabled: bool,
-    /// Whether the program runs in the sandbox that commands run in, and what it may reach beside.
+    /// The confinement of the program: on, off, or on with more hosts and folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ServerSandbox>,
-    /// Seconds a call may be silent.
+    /// The time a call may be silent, in seconds.
     pub timeout: u64,
-    /// Seconds it may take to start.
+    /// The time the server may take to start, in seconds.
     pub startup_timeout: u64,
-    /// Which revision of the protocol is spoken.
+    /// The revision of the protocol to use.
     pub protocol: Protocol,
-    /// What becomes of its calls where no rule speaks; asked when absent.
+    /// The decision on calls that no permission rule covers; `ask` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<Decision>,
-    /// Which of its tools are offered.
+    /// The filter that selects the tools to offer.
     #[serde(skip_serializing_if = "ToolFilter::is_open")]
     pub tools: ToolFilter,
-    /// How haft introduces itself where a login is wanted.
+    /// The identity of haft as an OAuth client.
     #[serde(skip_serializing_if = "OauthConfig::is_default")]
     pub oauth: OauthConfig,
 }
 
-/// How haft introduces itself to a server that wants a login. Without a word of it haft registers
-/// itself.
+/// The identity of haft as an OAuth client. If empty, haft registers itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OauthConfig {
-    /// The id haft was registered under by hand.
+    /// The id of a manual registration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// The variable that holds the secret that belongs to it.
+    /// The environment variable that holds the client secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_env: Option<String>,
-    /// A page that describes haft, for servers that take its address for an id.
+    /// The URL of a page that describes haft, for servers that accept such a URL as the client id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_metadata_url: Option<String>,
-    /// What is asked for; what the server names when empty.
+    /// The scopes to request. If empty, haft requests the scopes that the server names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
 }
@@ -108,59 +105,59 @@ impl Default for ServerConfig {
     }
 }
 
-/// What `sandbox` says of a server.
+/// The `sandbox` setting of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "`sandbox` is true, false, or a table of `network` and `writable`"
 )]
 pub enum ServerSandbox {
-    /// That it runs in one, or that it does not.
+    /// On or off.
     Switch(bool),
-    /// That it does, and may reach this.
+    /// On, with more hosts and folders than commands may reach.
     With(ServerReach),
 }
 
-/// What a confined server may reach beside the project and what commands reach.
+/// The hosts and folders that a confined server may reach in addition to the project and what
+/// commands may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerReach {
-    /// Hosts.
+    /// Hosts that the server may connect to.
     pub network: Vec<String>,
-    /// Folders it may write: absolute, or below the home folder with `~/`.
+    /// Folders that the server may write: absolute, or below the home folder with `~/`.
     pub writable: Vec<PathBuf>,
 }
 
-/// Which revision of the protocol is spoken with a server.
+/// The revision of the protocol to use with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Protocol {
-    /// The newest one the server knows.
+    /// The newest revision that the server supports.
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// The current one, without a handshake.
+    /// The current revision, which has no handshake.
     #[serde(rename = "2026-07-28")]
     Current,
-    /// The one before, with a handshake.
+    /// The previous revision, which has a handshake.
     #[serde(rename = "2025-11-25")]
     Previous,
 }
 
-/// Which tools of a server are offered.
+/// Selects the tools of a server to offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolFilter {
-    /// Only these; all when empty.
+    /// The tools to offer; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// None of these.
+    /// The tools not to offer, even if they are allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }
 
 impl ToolFilter {
-    /// Whether a tool of this name is offered. A `*` at the end of an entry stands for any further
-    /// letters.
+    /// True if a tool of this name is offered. A `*` at the end of an entry matches any text.
     pub fn admits(&self, tool: &str) -> bool {
         let names = |list: &[String]| {
             list.iter().any(|entry| match entry.strip_suffix('*') {
@@ -176,7 +173,7 @@ impl ToolFilter {
     }
 }
 
-/// Environments and headers hold keys, which are never shown.
+/// Serializes only the names of a map and masks its values: environments and headers hold secrets.
 fn without_values<S: Serializer>(
     map: &BTreeMap<String, String>,
     serializer: S,

@@ -1,8 +1,7 @@
-//! What a model is told of the servers before it uses one.
+//! Describes the servers and their tools for the model, before it uses them.
 //!
-//! Invariant: the text depends on nothing but what servers were last known to offer and the tokens
-//! it may have, so that the same knowledge gives the same bytes. What servers say of themselves is
-//! sanitised and cut.
+//! Invariant: the text depends only on the known listings and the token budget, so that it is
+//! byte-identical from session to session. Text that comes from servers is sanitized and cut.
 
 use std::fmt::Write as _;
 
@@ -14,33 +13,34 @@ use crate::output::{AnswerContent, ServerAnswer};
 use crate::scope::ToolScope;
 use crate::servers::Servers;
 
-/// The longest description of a resource, in characters.
+/// The length limit of a resource's description, in characters.
 const DESCRIPTION: usize = 1_000;
-/// The longest instructions of a server, in characters.
+/// The length limit of a server's instructions, in characters.
 const INSTRUCTIONS: usize = 800;
 
-/// The tool under which resources are read, of every server that has some and no tool of that name.
+/// The name of the built-in tool that reads resources. Each server with resources offers it, unless
+/// the server has its own tool of this name.
 pub(crate) const READ_RESOURCE: &str = "read_resource";
-/// How many resources are named beside the tools.
+/// The maximum number of resources that are listed with the tools.
 const RESOURCES: usize = 10;
 
-/// What a model is told of the servers.
+/// The description of all servers and their tools for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDocument {
-    /// The text of the section about them.
+    /// The text of the prompt section about MCP servers.
     pub text: String,
-    /// Whether the arguments of tools are left for `tool_search` to tell.
+    /// True if the text omits arguments, so that the model has to look them up with `tool_search`.
     pub deferred: bool,
 }
 
 impl ServerDocument {
-    /// Tells as much as fits into this many tokens: every tool with its arguments, else their
-    /// names, else how many.
+    /// Describes the servers in at most `budget` tokens: every tool with its arguments if they fit,
+    /// else the names of the tools, else only their number.
     pub fn of(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
         Self::within(&ToolScope::default(), servers, budget, count)
     }
 
-    /// The same of what is within a scope.
+    /// Like [`Self::new`], but describes only the tools in `scope`.
     pub(crate) fn within(
         scope: &ToolScope,
         servers: &Servers,
@@ -83,7 +83,8 @@ fn text(servers: &Servers, scope: &ToolScope, detail: ToolDetail) -> String {
     text
 }
 
-/// That there are resources, and which, if they are few.
+/// Appends the line about the server's resources. Lists them by name if there are at most
+/// [`MAX_LISTED_RESOURCES`].
 fn tell_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail) {
     let all = &listing.resources;
     if all.is_empty() || listing.tools.iter().any(|tool| tool.name == READ_RESOURCE) {
@@ -111,7 +112,7 @@ fn tell_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail
     }
 }
 
-/// All resources, as an answer of the server.
+/// Lists all resources of a server, in the form of an answer from that server.
 pub(crate) fn resources(listing: &ServerListing) -> ServerAnswer {
     let line = |one: &ResourceInfo| {
         let of = if one.media_type.is_empty() {

@@ -1,113 +1,104 @@
-//! Why something of a server could not be used.
+//! The errors of using an MCP server.
 
-/// Something of a server could not be used. The message is for the model and for people.
+/// An error of using an MCP server. The text is for the model and the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
-    /// No server has this name.
     #[error("there is no MCP server `{name}`; there {known}")]
     UnknownServer {
-        /// What was given.
+        /// The name that was given.
         name: String,
-        /// Those there are, as text.
+        /// The sentence part that lists the existing servers.
         known: String,
     },
-    /// The server has no such tool, or it is not offered.
+    /// The server has no tool of this name, or the configuration doesn't offer it.
     #[error("the MCP server `{server}` has no tool `{tool}`{hint}")]
     UnknownTool {
-        /// The server.
         server: String,
-        /// What was given.
+        /// The name that was given.
         tool: String,
-        /// What to do.
+        /// The tools of the server, or another hint, as the end of the sentence.
         hint: String,
     },
-    /// The choice of tools does not have it.
+    /// The tool is outside the tools chosen for this session or agent.
     #[error(
         "`{name}` is not among the tools you were given; of MCP servers you can use only {only}"
     )]
     NotOffered {
-        /// What was given, as `mcp__server__tool`.
+        /// The name that was given, as `mcp__server__tool`.
         name: String,
-        /// What there is, as text.
+        /// The tools that can be used, as text.
         only: String,
     },
-    /// It could not be started or reached.
+    /// The server could not be started or reached.
     #[error("the MCP server `{server}` could not be started: {reason}")]
     Start {
-        /// The server.
         server: String,
-        /// What was tried and what came of it.
+        /// The endpoint that was tried, and the error.
         reason: String,
     },
-    /// It wants to know who asks.
+    /// The server requires a login.
     #[error(
         "the MCP server `{server}` wants a login; the user can log in with `haft mcp login {server}`"
     )]
     Login {
-        /// The server.
         server: String,
-        /// What it said with its refusal, from which a login begins.
+        /// The `WWW-Authenticate` header of the refusal, from which a login begins.
         challenge: Option<String>,
     },
-    /// It failed too often.
+    /// The server was started too often and is not started again for a while.
     #[error(
         "the MCP server `{server}` was started {starts} times in a few minutes and is left alone for another {seconds} s; go another way"
     )]
     Resting {
-        /// The server.
         server: String,
-        /// How often it was started.
+        /// The number of starts.
         starts: usize,
-        /// For how long it is left alone.
+        /// The remaining time without starts.
         seconds: u64,
     },
-    /// It could not be started several times in a row and is not tried for a while.
+    /// The last starts all failed, and the server is not started again for a while.
     #[error(
         "the MCP server `{server}` could not be started {failures} times in a row and is left alone for another {seconds} s; go another way"
     )]
     Failing {
-        /// The server.
         server: String,
-        /// How often.
+        /// The number of failed starts.
         failures: usize,
-        /// For how long it is left alone.
+        /// The remaining time without starts.
         seconds: u64,
     },
-    /// It said nothing for too long.
+    /// The server sent nothing for the duration of its timeout.
     #[error(
         "the MCP server `{server}` said nothing for {seconds} s, and the call was given up; whether it took effect is not known"
     )]
     Silent {
-        /// The server.
         server: String,
-        /// How long.
+        /// The timeout.
         seconds: u64,
     },
-    /// It is gone.
+    /// The connection ended during a call.
     #[error(
         "the MCP server `{server}` ended in the middle of the call; whether it took effect is not known{said}"
     )]
     Gone {
-        /// The server.
         server: String,
-        /// The end of its output.
+        /// The end of the server's error output, as text to append.
         said: String,
     },
-    /// It answered with an error.
+    /// The server answered with an error.
     #[error("the MCP server `{server}` refused: {message}")]
     Refused {
-        /// The server.
         server: String,
-        /// What it said.
+        /// The server's error message.
         message: String,
     },
-    /// The user cancelled.
+    /// The user canceled the call.
     #[error("the call was cancelled by the user")]
     Cancelled,
 }
 
 impl McpError {
-    /// A stable name for programs.
+    /// Returns the stable error code of the result envelope.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownServer { .. } => "unknown_server",

@@ -1,12 +1,12 @@
-//! `${VAR}` and `${VAR:-default}` in what a project declares.
+//! Expands `${VAR}` and `${VAR:-default}` in a project's declarations.
 
 use std::fmt::Write as _;
 
-/// A variable that is not set and has no default.
+/// The name of a variable that is not set and has no default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unset(pub(crate) String);
 
-/// The text with its variables in place. What is no well-formed reference stays as it is.
+/// Replaces the variable references in `text`. Malformed references are left unchanged.
 pub(crate) fn expand(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -23,7 +23,7 @@ pub(crate) fn expand(
         };
         expanded.push_str(&rest[..start]);
         if is_variable(name) {
-            // Like a shell, `:-` takes an empty variable for an unset one.
+            // As in a shell, `:-` uses the default for an empty variable, too.
             let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
             match value.or_else(|| default.map(str::to_owned)) {
                 Some(value) => expanded.push_str(&value),

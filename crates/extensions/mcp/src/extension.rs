@@ -35,24 +35,23 @@ use crate::server::{ServerDefinition, ServerEndpoint, ServerLink, ServerProblem}
 use crate::servers::{ServerHost, Servers};
 use crate::use_mcp_tool::UseMcpTool;
 
-/// The prefix of the names under which rules and people know tools and prompts of servers, as in
-/// `mcp__server__tool`.
+/// The prefix of the names of server tools and prompts, as in `mcp__server__tool`.
 pub const PREFIX: &str = "mcp__";
-/// The project's file of servers, which other agents read too.
+/// The name of the project's file of servers. Other agents read it, too.
 const PROJECT_FILE: &str = ".mcp.json";
 /// The size limit of the project's file, in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 20;
-/// The share of a model's context window that the tools of servers may take, in percent. Beyond it,
-/// the model has to search for their arguments.
+/// The share of the model's context window that the description of the servers may take, in
+/// percent. If the complete description is longer, the model has to search for tools.
 const WINDOW_SHARE: u32 = 3;
 
 /// The code of notices about servers.
 const NOTICE: &str = "mcp_server";
 
-/// The section of the configuration.
+/// The name of the configuration section.
 const SECTION: &str = "mcp_servers";
 
-/// Gives a session the tools through which a model reaches servers.
+/// Adds the tools, prompts, and resources of MCP servers to a session.
 #[derive(Default)]
 pub struct McpExtension {
     given: GivenServers,
@@ -442,7 +441,7 @@ fn host(
     }
 }
 
-/// Creates a host for servers that are no programs and need no files.
+/// Creates a host for servers that are not programs and need no files.
 fn bare_host(environment: &HostEnvironment) -> ServerHost {
     ServerHost {
         supervisor: Arc::new(environment.supervisor()),
@@ -456,8 +455,8 @@ fn bare_host(environment: &HostEnvironment) -> ServerHost {
     }
 }
 
-/// Returns permission rules for whole servers, from `permission` of their declarations. A server
-/// without one, or with the default `ask`, has no rule.
+/// Returns a permission rule for each server whose declaration sets `permission`, except `ask`,
+/// which is the default.
 pub fn server_rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
     let of = |server: &ServerDefinition| {
         let decision = server
@@ -479,7 +478,7 @@ fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
         ServerEndpoint::Http {
             headers, bearer, ..
         } => {
-            // Of `Bearer …` only the second word is secret.
+            // In `Bearer TOKEN`, only the second word is secret.
             let last = |value: &str| {
                 value
                     .split_whitespace()

@@ -1,10 +1,10 @@
-//! From the schema of a server's question to a form.
+//! Converts the schema of a server's question to a form.
 
 use haft_types::{Choice, Field, FieldKind, Form};
 use serde_json::Value;
 
-/// The form that a server wants to have filled in. Only the flat schemas the protocol has are
-/// understood; whatever else a field is, it is asked for as text.
+/// Converts a server's question to a form. The protocol allows only flat schemas; a field of an
+/// unknown type becomes a text field.
 pub(crate) fn form(server: &str, message: &str, schema: &Value) -> Form {
     let required = |name: &str| {
         let names = schema["required"].as_array();
@@ -41,7 +41,8 @@ fn kind(field: &Value) -> FieldKind {
     }
 }
 
-/// What can be chosen, in any of the ways the protocol has had for it.
+/// Returns the choices of a field, in any of the notations that revisions of the protocol have
+/// used.
 fn choices(field: &Value) -> Option<Vec<Choice>> {
     if let Some(values) = field["enum"].as_array() {
         let title = |index: usize, value: &str| match field["enumNames"][index].as_str() {

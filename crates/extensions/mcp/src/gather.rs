@@ -1,6 +1,7 @@
-//! Which servers there are: the user's, and those of a trusted project whose names are free.
+//! Collects the servers that the user, a trusted project, and a command line declare.
 //!
-//! Invariant: what is wrong with one server is told with its file and key, and stops no other.
+//! Invariant: a declaration that cannot be used becomes a [`ServerProblem`] with its file and key,
+//! and doesn't affect the other servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,30 +17,33 @@ use crate::server::{
     ServerProblem,
 };
 
-/// The `.mcp.json` of a project that is trusted.
+/// The `.mcp.json` of a trusted project, or JSON in its format.
 #[derive(Clone, Copy, Debug)]
 pub struct ProjectFile<'a> {
-    /// Where it is, to be named.
+    /// The path of the file, for messages.
     pub path: &'a Path,
-    /// What it says.
+    /// The content of the file.
     pub text: &'a str,
 }
 
-/// What the declarations come to.
+/// The servers that were declared, and the problems of their declarations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
-    /// Servers that can be used, by name.
+    /// The servers that can be used, ordered by name.
     pub servers: Vec<ServerDefinition>,
-    /// Servers that are declared and switched off, by name.
+    /// The names of the servers that are declared but disabled, in order.
     pub disabled: Vec<String>,
-    /// What is wrong with the others.
+    /// The declarations that cannot be used.
     pub problems: Vec<ServerProblem>,
-    /// What is passed over in declarations that are used, as text for people.
+    /// Messages for the user about ignored parts of declarations that can be used.
     pub warnings: Vec<String>,
 }
 
-/// Brings the declarations together. The user's win by name; `root` is where programs run that name
-/// no folder, and where relative folders start; `variable` tells the environment.
+/// Collects the servers of the user's configuration and the project's file. If both declare a name,
+/// the user's declaration wins.
+///
+/// `root` is the folder for relative paths, and the working directory of programs without a `cwd`.
+/// `variable` looks up an environment variable.
 pub fn gather(
     user: &BTreeMap<String, ServerConfig>,
     user_file: &Path,
@@ -107,9 +111,8 @@ pub fn gather(
     gathered
 }
 
-/// Adds the servers that a command line declares in the shape of `.mcp.json`, in place of those of
-/// the same name; `link` speaks with those of the type `sdk`. What is wrong with one is a problem
-/// of its own.
+/// Adds the servers that a command line declares in the format of `.mcp.json`, replacing servers
+/// with the same name. `link` connects to servers of the type `sdk`; without it they are problems.
 pub fn gather_given(
     gathered: &mut Gathered,
     given: ProjectFile<'_>,
@@ -167,7 +170,7 @@ pub fn gather_given(
         .sort_by(|one, other| one.name.cmp(&other.name));
 }
 
-/// Where a server is declared.
+/// The file and the section of a declaration, for messages.
 struct DeclarationPlace<'a> {
     file: &'a Path,
     section: String,
@@ -242,7 +245,8 @@ impl Gathered {
     }
 }
 
-/// Whether a program is confined, and what it asks for. A project can ask, and never refuse.
+/// Returns how a program is confined and what its declaration asks to reach. A project's
+/// declaration cannot turn the sandbox off.
 fn confinement(
     said: Option<&ServerSandbox>,
     origin: ServerOrigin,
@@ -261,11 +265,11 @@ fn confinement(
     (confinement, asks)
 }
 
-/// The value of `cwd` that names the project's root.
+/// The value of `cwd` that stands for the project's root.
 const PROJECT_FOLDER: &str = "project";
 
-/// True if a word of the entry is a relative path of something in the project: the server needs the
-/// project as its folder.
+/// True if the program, an argument, or a variable is a relative path of an existing file or folder
+/// in the project. Such a server has to run in the project.
 fn names_project_entry(program: &str, config: &ServerConfig, root: &Path) -> bool {
     let is_entry = |word: &str| {
         let path = Path::new(word);

@@ -1,27 +1,29 @@
-//! MCP servers behind a tool and a catalogue of deferred tools: their configuration, their life,
-//! and what they offer.
+//! Connects sessions to MCP servers: reads their declarations, starts them, and offers their tools
+//! to the model behind one tool and a searchable catalogue.
 //!
-//! A server is started when something of it is first used, never before. What it offers is kept on
-//! disk, so that a model can be told of it without a server. This crate reads no environment and
-//! decides nothing about permission: it receives values, folders, the guard of starting programs and
-//! the approver who answers a server's questions. The official SDK is used in `sdk` alone; none of
-//! its types leave that module.
+//! A server is started when one of its tools, prompts, or resources is first used. Listings are
+//! cached on disk, so the model can be told about the tools of a server that isn't running.
 //!
-//! Read first: [`McpExtension`] (what a session gets), [`gather`] (which servers there are),
-//! [`Servers`] (their life), [`UseMcpTool`] (what the model calls), [`ServerCatalogue`] (what it can
-//! find).
+//! This crate reads no environment variables and makes no permission decisions: it receives values,
+//! folders, the guard for program starts, and the approver that answers questions from servers.
+//! Only the module `sdk` uses the official SDK, and none of the SDK's types leave that module.
+//!
+//! Start with [`McpExtension`] (the servers of a session), [`gather_declared`] (reads
+//! declarations), [`Servers`] (starts and calls servers), [`UseMcpTool`] (the tool that the model
+//! calls), and [`ServerCatalogue`] (the tools that the model can search).
 //!
 //! ```
 //! use std::collections::BTreeMap;
 //! use std::path::Path;
 //!
-//! use haft_mcp::{ServerConfig, gather};
+//! use haft_mcp::{ServerConfig, gather_declared};
 //!
 //! let docs = ServerConfig { url: Some("https://mcp.example.com".to_owned()), ..ServerConfig::default() };
-//! let lame = ServerConfig::default();
-//! let declared = BTreeMap::from([("docs".to_owned(), docs), ("lame".to_owned(), lame)]);
-//! let gathered = gather(&declared, Path::new("config.toml"), None, Path::new("/project"), &|_| None);
-//! assert_eq!(gathered.servers[0].reach.to_string(), "https://mcp.example.com");
+//! let empty = ServerConfig::default();
+//! let declared = BTreeMap::from([("docs".to_owned(), docs), ("empty".to_owned(), empty)]);
+//! let file = Path::new("config.toml");
+//! let gathered = gather_declared(&declared, file, None, Path::new("/project"), &|_| None);
+//! assert_eq!(gathered.servers[0].endpoint.to_string(), "https://mcp.example.com");
 //! assert!(gathered.problems[0].to_string().contains("it has neither `command` nor `url`"));
 //! ```
 

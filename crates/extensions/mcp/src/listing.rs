@@ -1,35 +1,31 @@
-//! What a server offers, in our own words.
+//! The tools, resources, and prompts that a server offers, independent of the SDK's types.
 
 use haft_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Everything a server said it offers.
+/// All offers of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerListing {
-    /// The program's own name and version, where it gives them.
+    /// The name and version of the server's program, if the server reports them.
     pub program: String,
-    /// The revision of the protocol that was spoken.
+    /// The revision of the protocol in use.
     pub protocol: String,
-    /// How it wants to be used.
+    /// The server's instructions for the model.
     pub instructions: String,
-    /// Its tools, in its order.
+    /// The tools, in the server's order.
     pub tools: Vec<ToolInfo>,
-    /// Its resources.
     pub resources: Vec<ResourceInfo>,
-    /// Its prompts.
     pub prompts: Vec<PromptInfo>,
 }
 
-/// A tool of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
-    /// Its name within the server.
+    /// The name within the server.
     pub name: String,
-    /// What it does.
     pub description: String,
-    /// The JSON schema of its arguments.
+    /// The JSON schema of the arguments.
     pub schema: Map<String, Value>,
 }
 
@@ -48,37 +44,29 @@ impl ToolInfo {
     }
 }
 
-/// A resource of a server, or a template of such.
+/// A resource of a server, or a template for resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceInfo {
-    /// Its address, or the pattern of addresses.
+    /// The URI, or the URI template.
     pub uri: String,
-    /// Its name.
     pub name: String,
-    /// What it holds.
     pub description: String,
-    /// Of what type it is.
+    /// The MIME type; may be empty.
     pub media_type: String,
 }
 
-/// A prompt of a server: a command for people.
+/// A prompt of a server, which the user can call as a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptInfo {
-    /// Its name within the server.
+    /// The name within the server.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// What it takes.
     pub arguments: Vec<PromptArgument>,
 }
 
-/// An argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub description: String,
-    /// Whether it must be given.
     pub required: bool,
 }

@@ -1,8 +1,8 @@
-//! Logging in to a server: the user visits a page, and comes back to an address of this machine.
+//! Logs in to a server: the user visits the authorization page, which redirects the browser to a
+//! local URL.
 //!
-//! Everybody on this machine can visit that address. Invariant: only who brings the state that this
-//! login was begun with ends it, and nobody holds it up, however many come and however little they
-//! say.
+//! Invariant: only a request with the state of this login ends it. All users of this machine can
+//! connect to the local URL, but no number of slow connections delays the login.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,11 +17,11 @@ use tokio::task::AbortHandle;
 use crate::sdk::{Authorization, TokenStore};
 use crate::server::ServerDefinition;
 
-/// The longest request that is looked at.
+/// The size limit of a request's head, in bytes.
 const LONGEST: usize = 16 * 1024;
-/// How long a visitor may take to say what it wants, and to be answered.
+/// The time limit for reading a request, and for answering it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many visitors may be there at once; one more, and the first of them is sent away.
+/// The maximum number of open connections. A further connection closes the oldest one.
 const VISITORS: usize = 64;
 const STRANGER: &str = "This is not the login haft waits for. Go back to the page haft named.";
 const DONE: &str = "haft has logged in. You can close this page.";
@@ -34,9 +34,9 @@ pub struct Login {
     redirect: String,
 }
 
-/// Begins to log in: finds the authorization server, registers haft there if needed, and makes the
-/// page's address. Tokens will be kept in `tokens`. `challenge` is what came with
-/// [`McpError::Login`](crate::McpError::Login). The error is a reason as text.
+/// Begins a login: finds the authorization server, registers haft there if needed, and builds the
+/// URL of the page. Tokens will be stored in the folder `tokens`. `challenge` is the one from
+/// [`McpError::Login`](crate::McpError::Login). The error is a text for the user.
 pub async fn login(
     server: &ServerDefinition,
     tokens: PathBuf,
@@ -60,12 +60,12 @@ pub async fn login(
 }
 
 impl Login {
-    /// The page the user has to visit.
+    /// Returns the URL of the page that the user has to visit.
     pub fn url(&self) -> &str {
         self.authorization.url()
     }
 
-    /// Waits until the user comes back, and keeps the tokens. The error is a reason as text.
+    /// Waits for the redirect and stores the tokens. The error is a text for the user.
     pub async fn finish(self) -> Result<(), String> {
         let (came, mut callbacks) = mpsc::channel(VISITORS);
         let mut visits = Visits::default();
@@ -89,7 +89,7 @@ impl Login {
         }
     }
 
-    /// The address of this machine with what a visitor brings.
+    /// Returns the full URL of a request with this query.
     fn callback(&self, query: &str) -> String {
         format!("{}?{query}", self.redirect)
     }
@@ -110,17 +110,18 @@ impl Login {
     }
 }
 
-/// Those who are listened to or answered, the first who came first. Dropping it ends them.
+/// The open connections, oldest first. Dropping it closes them.
 #[derive(Default)]
 struct Visits(VecDeque<AbortHandle>);
 
 impl Visits {
-    /// Listens to a visitor, who is passed on with the query of the callback; others are sent away.
+    /// Reads the request of `visitor`. Sends the connection and the query on if it is a callback,
+    /// and answers with 404 otherwise.
     fn add(&mut self, mut visitor: TcpStream, came: mpsc::Sender<(TcpStream, String)>) {
         self.keep(async move {
             match callback(&mut visitor).await {
                 Ok(Some(query)) => drop(came.send((visitor, query)).await),
-                // A browser asks for pictures and the like.
+                // Browsers request an icon and other files on their own.
                 Ok(None) | Err(_) => drop(answer(&mut visitor, "404 Not Found", "").await),
             }
         });
@@ -148,11 +149,11 @@ impl Drop for Visits {
     }
 }
 
-/// The query of a request for the callback; none for any other.
+/// Reads a request and returns the query if the request is a callback.
 async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
     let mut head = Vec::new();
-    // All of it: a connection that is closed with something unread in it is broken off, answer and
-    // all.
+    // The head has to be read completely: closing a connection with unread data resets it, and the
+    // browser would lose the answer.
     while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST {
         let mut chunk = [0; 1024];
         match visitor.read(&mut chunk).await? {

@@ -1,7 +1,7 @@
-//! What a server answered, and what the model reads of it.
+//! A server's answer to a call, and the tool result that the model gets for it.
 //!
-//! Invariant: the text is sanitised and within the limits; when anything is left out it says where
-//! the whole is.
+//! Invariant: the text is sanitized and within the limits; if anything is left out, the text names
+//! the file that holds the complete answer.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,36 +12,34 @@ use haft_tool::{ToolContext, ToolOutput};
 use haft_types::{Envelope, Image, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-/// What is kept as data; later rounds keep fewer lines still.
+/// The limits of the text in the result's data. Later rounds keep even fewer lines.
 const DATA: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,
 };
 
-/// What a server answered.
+/// A server's answer to a tool call, a resource read, or a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerAnswer {
-    /// The parts, in order.
     pub content: Vec<AnswerContent>,
-    /// The same as data, where the server gives it.
+    /// The structured content, if the server sends any.
     pub structured: Option<Value>,
-    /// Whether the server calls it an error.
+    /// True if the server reported an error.
     pub is_error: bool,
 }
 
-/// A part of an answer.
+/// One content block of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerContent {
-    /// Text.
     Text(String),
-    /// A picture.
     Image(Image),
-    /// Something that is neither, described in a line.
+    /// Content of another type, described in one line.
     Other(String),
 }
 
 impl ServerAnswer {
-    /// All text together.
+    /// Returns all text blocks, joined by newlines. Without any text, returns the structured
+    /// content as JSON.
     pub fn text(&self) -> String {
         let parts = self.content.iter().filter_map(|part| match part {
             AnswerContent::Text(text) | AnswerContent::Other(text) => Some(text.as_str()),
@@ -49,13 +47,14 @@ impl ServerAnswer {
         });
         let text = parts.collect::<Vec<_>>().join("\n");
         match &self.structured {
-            // Servers repeat structured content as text for those who do not know it.
+            // Servers repeat structured content as text for clients that don't support it.
             Some(value) if text.trim().is_empty() => format!("{value:#}"),
             Some(_) | None => text,
         }
     }
 
-    /// What the model reads.
+    /// Converts the answer to the result of `tool`. Text over the limits is cut, and the complete
+    /// text is written to a file.
     pub(crate) fn output(&self, context: &ToolContext, server: &str, tool: &str) -> ToolOutput {
         let whole = sanitise(&self.text()).into_owned();
         let limits = CutLimits {
@@ -121,7 +120,7 @@ impl AnswerContent {
     }
 }
 
-/// Puts the whole where the model can read it by range.
+/// Writes `text` to a new file in `folder`, where the model can read it by range.
 fn spill(text: &str, folder: &Path) -> io::Result<PathBuf> {
     let mut file = haft_files::temporary_file(folder, "mcp-", ".txt")?;
     file.write_all(text.as_bytes())?;

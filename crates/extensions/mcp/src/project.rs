@@ -1,5 +1,5 @@
-//! The `.mcp.json` of a project, as other agents write it. Keys it has for them and not for us are
-//! passed over.
+//! Parses the `.mcp.json` of a project, a format shared with other agents. Unknown keys are
+//! ignored.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::config::{ServerConfig, ServerSandbox};
 use crate::expand::{Unset, expand};
 
-/// One entry that could be read, or what is wrong with it: the key within the entry and the reason.
+/// A parsed entry, or its error: the key within the entry and the reason.
 pub(crate) type Entry = Result<ServerConfig, (String, String)>;
 
-/// Entries in the order of their file.
+/// Entries with their server names, in file order.
 pub(crate) type NamedEntries = Vec<(String, Entry)>;
 
 #[derive(Deserialize)]
@@ -33,7 +33,8 @@ struct Fields {
     sandbox: Option<ServerSandbox>,
 }
 
-/// The entries of the file in its order, each on its own; the error is about the whole file.
+/// Parses the entries of a file, in file order. Each entry has its own result; the outer error
+/// concerns the whole file.
 pub(crate) fn read(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -56,8 +57,8 @@ pub(crate) fn read(
         .collect())
 }
 
-/// The same of what a command line declares, and the names of those that its writer brings (type
-/// `sdk`).
+/// Like [`parse_entries`], but for JSON from the command line. Also returns the names of servers of
+/// the type `sdk`, to which the session's client connects.
 pub(crate) fn read_given(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -1,23 +1,23 @@
-//! Which tools of which servers may be listed and called.
+//! The set of servers and tools that may be listed and called.
 //!
-//! Tools of servers are chosen by the names rules know them by: `mcp__server__tool`,
-//! `mcp__server__get_*`, `mcp__server` and `mcp__server__*` for all of a server, `mcp__*` for all
-//! servers. Resources are read by a tool like any other, so a name that is not that tool's does not
-//! give them.
+//! Tools are chosen by the names that permission rules use: `mcp__server__tool`,
+//! `mcp__server__get_*`, `mcp__server` and `mcp__server__*` for all tools of a server, `mcp__*` for
+//! all servers. Resources are read through a tool, so they are available only if the scope includes
+//! that tool.
 //!
-//! Invariant: a scope made from another one never has more than that one.
+//! Invariant: a scope that is derived from another one never includes more than that one.
 
 use std::fmt;
 
 use crate::error::McpError;
 use crate::server::ServerDefinition;
 
-/// How the names begin.
+/// The prefix of all chosen names.
 const PREFIX: &str = "mcp__";
-/// What is between the server and the tool.
+/// The separator between the server and the tool.
 const BETWEEN: &str = "__";
 
-/// What may be listed and called: everything, or the parts named.
+/// The servers and tools that may be listed and called: `None` for all, or the listed parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolScope(Option<Vec<ScopePart>>);
 
@@ -30,14 +30,14 @@ struct ScopePart {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tools {
     All,
-    /// Those whose names begin so.
+    /// All tools whose names begin with this text.
     Beginning(String),
     One(String),
 }
 
 impl ToolScope {
-    /// What these names stand for, as far as it is within this scope; none where one of them stands
-    /// for nothing.
+    /// Returns the part of this scope that `names` choose. Returns `None` if one of the names
+    /// chooses nothing.
     pub(crate) fn narrowed(&self, names: &[String], servers: &[&str]) -> Option<Self> {
         let mut all = Vec::new();
         for name in names {
@@ -52,25 +52,25 @@ impl ToolScope {
                 return None;
             }
         }
-        // The same names in another order are the same scope.
+        // Sorted, because the order of the names doesn't matter.
         all.sort();
         all.dedup();
         Some(Self(Some(all)))
     }
 
-    /// Whether there is anything of a server in it.
+    /// True if the scope includes any tool of `server`.
     pub(crate) fn reaches(&self, server: &str) -> bool {
         self.0
             .as_ref()
             .is_none_or(|parts| parts.iter().any(|part| part.server == server))
     }
 
-    /// Whether a tool is in it, and the configuration offers it too.
+    /// True if the scope includes the tool and the configuration offers it.
     pub(crate) fn offers(&self, server: &ServerDefinition, tool: &str) -> bool {
         server.filter.admits(tool) && self.admits(&server.name, tool)
     }
 
-    /// An error that says what is in it, unless this tool is.
+    /// Returns an error that lists the scope if the scope doesn't include the tool.
     pub(crate) fn check(&self, server: &str, tool: &str) -> Result<(), McpError> {
         match self.told() {
             Some(only) if !self.admits(server, tool) => Err(McpError::NotOffered {
@@ -81,7 +81,7 @@ impl ToolScope {
         }
     }
 
-    /// What is in it, as text; none where that is everything.
+    /// Describes the scope as text, or returns `None` if it includes everything.
     pub(crate) fn told(&self) -> Option<String> {
         let parts: Vec<_> = self
             .0
@@ -102,7 +102,7 @@ impl ToolScope {
 }
 
 impl ScopePart {
-    /// What is in both.
+    /// Returns the intersection, or `None` if it is empty.
     fn and(&self, other: &Self) -> Option<Self> {
         let tools = (self.server == other.server).then(|| self.tools.and(&other.tools))??;
         Some(Self {
@@ -112,7 +112,7 @@ impl ScopePart {
     }
 }
 
-/// The name it is chosen by.
+/// Writes the name that chooses this part.
 impl fmt::Display for ScopePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, tools } = self;
@@ -133,7 +133,7 @@ impl Tools {
         }
     }
 
-    /// What is in both.
+    /// Returns the intersection, or `None` if it is empty.
     fn and(&self, other: &Self) -> Option<Self> {
         let narrower = match (self, other) {
             (Self::All, narrower) | (narrower, Self::All) => return Some(narrower.clone()),
@@ -152,8 +152,8 @@ impl Tools {
     }
 }
 
-/// The server and the tool of it a name such as `mcp__server__tool` stands for, if it is one of
-/// this server.
+/// Splits a name such as `mcp__server__tool` into the server and the tool, if it names a tool of
+/// `server`.
 pub(crate) fn tool_of<'a>(name: &'a str, server: &'a str) -> Option<(&'a str, &'a str)> {
     let tool = name
         .strip_prefix(PREFIX)?
@@ -162,8 +162,8 @@ pub(crate) fn tool_of<'a>(name: &'a str, server: &'a str) -> Option<(&'a str, &'
     (!tool.is_empty()).then_some((server, tool))
 }
 
-/// What a name stands for, among these servers. A name that can be read in two ways stands for
-/// both.
+/// Returns the parts that `name` chooses among `servers`. An ambiguous name chooses both of its
+/// readings.
 fn parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
     let of = |server: &&str| {
         let rest = name.strip_prefix(PREFIX)?;
@@ -180,7 +180,7 @@ fn parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
     servers.iter().filter_map(of).collect()
 }
 
-/// A `*` stands for any further letters, and only at the end.
+/// Parses a tool name or a pattern. A `*` is allowed only at the end and matches any text.
 fn tools(named: &str) -> Option<Tools> {
     match named.strip_suffix('*') {
         Some("") => Some(Tools::All),

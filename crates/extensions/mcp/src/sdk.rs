@@ -1,7 +1,7 @@
-//! The one place where the official SDK is used: a connection to a server, in our own types.
+//! Connects to servers through the official MCP SDK.
 //!
-//! Invariant: no type of the SDK leaves this module, and a [`Connection`] that is dropped takes its
-//! process with it.
+//! Invariant: no type of the SDK leaves this module, and dropping a [`Connection`] ends the
+//! server's process.
 
 mod auth;
 mod convert;
@@ -46,51 +46,52 @@ pub use handler::Elicitor;
 use handler::Handler;
 pub(crate) use handler::ServerNotifications;
 
-/// So many redirects of a server are followed.
+/// The maximum number of redirects to follow.
 const REDIRECTS: usize = 5;
-/// The largest message a server may send.
+/// The size limit of a message from a server.
 const LARGEST: usize = 64 << 20;
-/// What is kept of a server's errors.
+/// The limits of the error output that is kept of a server.
 const LAST_WORDS: CutLimits = CutLimits {
     lines: 20,
     bytes: 2 * 1024,
 };
-/// How long a server that closed its connection may take to end, so that the cause of its end and
-/// its last output are known.
+/// The time to wait for the exit of a server that closed its connection, so that its exit status
+/// and last output can be reported.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same for a server that refused, which need not end.
+/// The time to wait for the exit of a server that refused the connection. Such a server may keep
+/// running.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a server may take to say goodbye.
+/// The time that a server may take to close its connection.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// A server that runs and is spoken with.
+/// An open connection to a server.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
     notifications: Arc<ServerNotifications>,
-    /// The process, where it is one of ours.
+    /// The server's process, if haft started one.
     process: Option<Background>,
-    /// Whether that process runs outside of a sandbox.
+    /// True if the process runs without a sandbox.
     unconfined: bool,
     server: String,
 }
 
-/// What is needed to start a server.
+/// The values needed to start a server.
 pub(crate) struct Launch<'a> {
     pub(crate) supervisor: &'a Supervisor,
-    /// The environment of every child.
+    /// The environment variables of every child process.
     pub(crate) environment: &'a [(String, String)],
-    /// The folders in which no program of the user's own servers is looked up.
+    /// The folders in which the programs of the user's own servers are never looked up.
     pub(crate) writable: &'a [PathBuf],
-    /// The folder that holds the private folders of the user's own servers.
+    /// The parent of the private folders in which the user's own servers run.
     pub(crate) folders: &'a Path,
     pub(crate) tokens: &'a TokenStore,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
-    /// What holds it in, where it is a program; see [`confinement`].
+    /// The confinement of a server that is a program; see [`decide_confinement`].
     pub(crate) confined: Option<Arc<ConfinementSpec>>,
 }
 
 impl Connection {
-    /// Starts or reaches a server and agrees on a protocol. Whoever waits must set the limit.
+    /// Starts or reaches a server and negotiates the protocol. The caller must set a timeout.
     pub(crate) async fn open(
         server: &ServerDefinition,
         launch: &Launch<'_>,
@@ -148,7 +149,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Hears of changed lists where the revision in use wants a subscription for that.
+    /// Subscribes to changes of the tool list, if the protocol revision requires a subscription.
     fn listen(&self) {
         let Some(info) = self.service.peer_info() else {
             return;
@@ -182,7 +183,7 @@ impl Connection {
         });
     }
 
-    /// Whether it can still be spoken with.
+    /// True if requests can be sent.
     pub(crate) fn is_alive(&self) -> bool {
         !self.service.is_closed()
             && !self.service.peer().is_transport_closed()
@@ -192,17 +193,18 @@ impl Connection {
                 .is_none_or(|process| process.ending().is_none())
     }
 
-    /// Whether it is a program that runs outside of a sandbox.
+    /// True if the server is a program that runs without a sandbox.
     pub(crate) fn is_unconfined(&self) -> bool {
         self.unconfined
     }
 
-    /// What it has said on its own.
+    /// Returns the state that the server's notifications have set.
     pub(crate) fn notifications(&self) -> &Arc<ServerNotifications> {
         &self.notifications
     }
 
-    /// Asks for everything it offers. Resources and prompts that cannot be listed are none.
+    /// Fetches the tools, resources, and prompts. Errors while listing resources or prompts count
+    /// as empty lists.
     pub(crate) async fn list(&self) -> Result<ServerListing, McpError> {
         let info = self.service.peer_info();
         let capabilities = info
@@ -238,7 +240,7 @@ impl Connection {
         Ok(listing)
     }
 
-    /// Calls a tool. Dropping the future tells the server to stop.
+    /// Calls a tool. Dropping the future cancels the call on the server.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -252,7 +254,6 @@ impl Connection {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Reads a resource.
     pub(crate) async fn read(&self, uri: &str) -> Result<ServerAnswer, McpError> {
         let read = self
             .service
@@ -262,7 +263,7 @@ impl Connection {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Fills in a prompt.
+    /// Gets a prompt, filled in with `arguments`.
     pub(crate) async fn prompt(
         &self,
         name: &str,
@@ -276,7 +277,7 @@ impl Connection {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Says goodbye and ends what was started.
+    /// Closes the connection and ends the process, if haft started one.
     pub(crate) async fn close(mut self) {
         let _ = self.service.close_with_timeout(GOODBYE).await;
         if let Some(process) = self.process.take() {
@@ -285,7 +286,8 @@ impl Connection {
         }
     }
 
-    /// The end of what a process of ours wrote to its errors, as a sentence of its own.
+    /// Waits for the process to end and returns the end of its error output, to be appended to a
+    /// message. Empty if haft started no process.
     pub(crate) async fn last_words(&self) -> String {
         match &self.process {
             Some(process) => last_words(process, ENDING_TIMEOUT).await,
@@ -325,7 +327,8 @@ impl Connection {
     }
 }
 
-/// What a server said when it wanted to know who asks, if that is why something failed.
+/// Returns the `WWW-Authenticate` header among the causes of `error`, if the server refused for
+/// lack of authorization.
 fn challenge_in(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -352,8 +355,7 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
     }
 }
 
-/// What holds a server in that is about to start. Somebody may be asked, for as long as it takes
-/// them.
+/// Decides how a server that is about to start is confined. May ask the user, without a timeout.
 pub(crate) async fn confinement(
     server: &ServerDefinition,
     sandbox: Option<&dyn Confines>,
@@ -435,7 +437,7 @@ fn start(
         .map_err(|error| failed(error.to_string()))
 }
 
-/// Variables that name folders in which interpreters and linkers look for code.
+/// Variables that list folders in which interpreters and linkers look for code.
 const CODE_PATHS: [&str; 6] = [
     "GEM_PATH",
     "LD_LIBRARY_PATH",
@@ -445,9 +447,9 @@ const CODE_PATHS: [&str; 6] = [
     "RUBYLIB",
 ];
 
-/// Takes the folders that the model can write out of the inherited `PATH`, and drops inherited
-/// variables that name folders with code. Variables that the server's own entry sets stay as they
-/// are.
+/// Removes the folders that the model can write from the inherited `PATH`, and drops inherited
+/// variables that name folders with code. The variables of the server's own entry (`own`) stay
+/// unchanged.
 fn keep_outside(
     environment: &mut Vec<(String, String)>,
     own: &[(String, String)],
@@ -463,8 +465,8 @@ fn keep_outside(
     }
 }
 
-/// Resolves the program of a user's own server outside the folders that the model can write. A
-/// program that is named by its path stays as it is: one in the project is confined.
+/// Finds the program of a user's own server outside the folders that the model can write. A path is
+/// returned unchanged, because a program inside the project runs confined.
 fn own_program(
     program: &str,
     environment: &[(String, String)],
@@ -544,8 +546,8 @@ fn client() -> reqwest::Result<reqwest::Client> {
         .build()
 }
 
-/// What is sent holds keys and the user's text, and is for the server that was declared: nobody
-/// else is given it because that one says so.
+/// Allows redirects only within the origin of the first URL. Requests carry keys and the user's
+/// text, which only the declared server may get.
 fn redirects() -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(|attempt| {
         let stays = attempt
@@ -565,9 +567,9 @@ fn redirects() -> reqwest::redirect::Policy {
     })
 }
 
-/// Makes sure that there is somebody who encrypts.
+/// Installs the process-wide TLS crypto provider, unless one is installed already.
 fn provide() {
-    // Whoever was first has installed it.
+    // An error means that a provider was installed before.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -584,7 +586,7 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
-            // What lies above the cause names types of the library.
+            // The outer errors only name types of the library.
             format!("it cannot be reached: {}", root_cause(error))
         }
         other => other.to_string(),
@@ -595,7 +597,8 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
     }
 }
 
-/// The innermost cause of a failure. The library hides that of a request that could not be sent.
+/// Returns the innermost cause of an error. The library doesn't expose the cause of a failed
+/// request through `source`.
 fn root_cause<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> &'a (dyn std::error::Error + 'static) {
@@ -608,7 +611,8 @@ fn root_cause<'a>(
     inner.map_or(error, root_cause)
 }
 
-/// The end of what a process wrote to its errors, or why it did not run.
+/// Returns the end of the error output of a process, or the reason why it did not run. Waits up to
+/// `limit` for its exit.
 async fn last_words(process: &Background, limit: Duration) -> String {
     let ended = tokio::time::timeout(limit, process.ended())
         .await

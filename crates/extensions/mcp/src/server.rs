@@ -1,4 +1,4 @@
-//! A server that can be reached, and one that cannot.
+//! The definition of a server that can be started or reached, and the problem of one that cannot.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,57 +10,55 @@ use tokio::io::DuplexStream;
 
 use crate::config::{Protocol, ServerReach, ToolFilter};
 
-/// A server with everything that is needed to reach it.
+/// A server with all settings resolved.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerDefinition {
-    /// Its name.
     pub name: String,
-    /// Who declared it.
     pub origin: ServerOrigin,
-    /// How it is reached.
     pub reach: ServerEndpoint,
-    /// Whether it runs in a sandbox, where it is a program.
+    /// The confinement of the server; only programs are confined.
     pub confinement: ServerConfinement,
-    /// What it asks to reach from in there; what the user's own ask for is theirs.
+    /// The hosts and folders that the server asks to reach from its sandbox. The user's own servers
+    /// get what they ask for.
     pub asks: ServerReach,
-    /// How long a call may be silent.
+    /// The time a call may take without any sign of progress.
     pub timeout: Duration,
-    /// How long it may take to start.
+    /// The time the server may take to start.
     pub startup: Duration,
-    /// Which revision of the protocol is spoken.
+    /// The revision of the protocol to use.
     pub protocol: Protocol,
-    /// Which of its tools are offered.
+    /// The filter that selects the tools to offer.
     pub filter: ToolFilter,
-    /// What becomes of its calls where no rule speaks.
+    /// The decision on calls that no permission rule covers.
     pub permission: Option<Decision>,
-    /// How haft introduces itself where a login is wanted.
+    /// The identity of haft as an OAuth client.
     pub oauth: Oauth,
 }
 
-/// How haft introduces itself to a server that wants a login.
+/// The identity of haft as an OAuth client, for servers that require a login.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Oauth {
-    /// The id haft was registered under by hand.
+    /// The id of a manual registration.
     pub client_id: Option<String>,
-    /// The secret that belongs to it.
+    /// The secret of a manual registration.
     pub client_secret: Option<String>,
-    /// A page that describes haft.
+    /// The URL of a page that describes haft, for servers that accept such a URL as the client id.
     pub metadata_url: Option<String>,
-    /// What is asked for; what the server names when empty.
+    /// The scopes to request. If empty, haft requests the scopes that the server names.
     pub scopes: Vec<String>,
 }
 
-/// Who declared a server.
+/// The source of a server's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerOrigin {
-    /// The user, in the configuration.
+    /// The user's configuration.
     User,
-    /// The project, in its `.mcp.json`.
+    /// The project's `.mcp.json`.
     Project,
 }
 
 impl ServerOrigin {
-    /// The word in lists.
+    /// Returns the name for listings.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -69,19 +67,20 @@ impl ServerOrigin {
     }
 }
 
-/// Whether a program runs in a sandbox.
+/// The resolved `sandbox` setting of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerConfinement {
-    /// It does, whatever the permission mode.
+    /// Confined in every permission mode.
     Always,
-    /// Nothing was said: one of a project does, one of the user where the folder is not trusted.
+    /// Not configured. Outside of the mode `yolo`, a project's server is confined, and a user's
+    /// server is confined if the folder is not trusted or the server runs files of the project.
     Default,
-    /// It does not; only the user can say so.
+    /// Never confined. Only the user's configuration can choose this.
     Never,
 }
 
 impl ServerDefinition {
-    /// The server of this name that the opener of the session brings.
+    /// Defines a server of the type `sdk`, which the session's client connects to.
     pub fn linked(name: &str, link: Arc<dyn ServerLink>) -> Self {
         Self {
             name: name.to_owned(),
@@ -99,49 +98,48 @@ impl ServerDefinition {
     }
 }
 
-/// How long a call of a linked server may be silent: what it does may wait for a person.
+/// The time that a call of a linked server may be silent. It is long because the call may wait for
+/// the user.
 const LINK_TIMEOUT: Duration = Duration::from_hours(1);
-/// How long it may take to answer at all.
+/// The time that a linked server may take to answer its first request.
 const LINK_STARTUP: Duration = Duration::from_secs(30);
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ServerEndpoint {
-    /// It is a program, spoken with over its standard input and output.
+    /// A program that haft starts and that communicates over standard input and output.
     Command {
-        /// The program.
         program: String,
-        /// Its arguments.
         args: Vec<String>,
-        /// What it gets in its environment beside what every child gets.
+        /// Variables in addition to the environment of every child process.
         env: Vec<(String, String)>,
-        /// The folder it runs in.
+        /// The working directory.
         cwd: PathBuf,
-        /// True for a user's own server whose entry names no folder and nothing of the project.
-        /// Unconfined, it starts in a private folder: many programs run code that they
-        /// find in their working directory.
+        /// True for a user's own server whose entry names neither a folder nor a file of the
+        /// project. Unconfined, it starts in a private folder, because many programs run code that
+        /// they find in their working directory.
         starts_apart: bool,
     },
-    /// It answers over HTTP.
+    /// A server that answers over HTTP.
     Http {
-        /// Where.
         url: String,
-        /// Headers of every request.
+        /// The headers of every request.
         headers: Vec<(String, String)>,
-        /// Its bearer token.
+        /// The bearer token.
         bearer: Option<String>,
     },
-    /// Whoever opens the session speaks with it.
+    /// A server that the session's client connects to.
     Linked(LinkedServer),
 }
 
-/// Speaks with servers that only the opener of the session can reach.
+/// Connects to servers that only the session's client can reach.
 pub trait ServerLink: Send + Sync {
-    /// A connection to the server of this name: JSON-RPC messages, one a line. Dropping it ends it.
+    /// Connects to the server of this name. The stream carries JSON-RPC messages, one per line;
+    /// dropping it ends the connection.
     fn connect(&self, server: &str) -> DuplexStream;
 }
 
-/// A server that is reached by a link.
+/// A server behind a [`ServerLink`].
 #[derive(Clone)]
 pub struct LinkedServer(pub Arc<dyn ServerLink>);
 
@@ -153,7 +151,7 @@ impl PartialEq for LinkedServer {
 
 impl Eq for LinkedServer {}
 
-/// Never the environment, the headers or the token: they hold keys.
+/// Omits the environment, the headers, and the token, because they hold secrets.
 impl fmt::Display for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,14 +177,14 @@ impl fmt::Debug for ServerDefinition {
     }
 }
 
-/// A declaration that cannot be used, as text for people.
+/// The problem of a declaration that cannot be used. Its `Display` text is for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{server}` is not used: {place}: {reason}")]
 pub struct ServerProblem {
-    /// The server's name, empty when the whole file is meant.
+    /// The server's name, or `*` if the problem concerns the whole file.
     pub server: String,
-    /// The file and the key.
+    /// The file and the key, as text.
     pub place: String,
-    /// What is wrong and what to do.
+    /// The error, and how to fix it.
     pub reason: String,
 }

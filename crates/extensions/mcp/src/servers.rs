@@ -1,9 +1,10 @@
-//! The life of all servers: each is started when it is first used, and again when it ended, but not
-//! for ever.
+//! Starts, calls, restarts, and stops the MCP servers of a session.
 //!
-//! Invariant: making [`Servers`] and looking at what they offer starts nothing and waits for
-//! nothing; a server that hangs or dies holds up only whoever uses it, and no longer than its own
-//! limits.
+//! A server is started on first use, and again if it ended, up to a limit.
+//!
+//! Invariant: creating [`Servers`] and reading known listings start nothing and wait for nothing. A
+//! server that hangs or dies delays only the calls to that server, and no longer than its own
+//! timeouts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,47 +26,48 @@ use crate::scope::ToolScope;
 use crate::sdk::{self, Connection, Elicitor, Launch, TokenStore};
 use crate::server::ServerDefinition;
 
-/// A server may be started this often …
+/// The maximum number of starts of one server within [`START_PERIOD`].
 const STARTS: usize = 4;
-/// … within this time; then it is left alone for as long.
+/// The time over which starts are counted. A server with too many failed starts also rests for this
+/// long.
 const PERIOD: Duration = Duration::from_mins(5);
 
-/// So many starts in a row may fail; then it is left alone for as long.
+/// The number of failed starts in a row after which a server rests for [`START_PERIOD`].
 const FAILURES: usize = 3;
 
-/// What servers are given.
+/// Everything that servers need from the session: the supervisor of processes, folders, the cache,
+/// and the sandbox.
 #[derive(Clone)]
 pub struct ServerHost {
-    /// Starts those that are programs.
+    /// Starts servers that are programs.
     pub supervisor: Arc<Supervisor>,
-    /// The environment of every child.
+    /// The environment variables of every child process.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Folders that the model can write. Programs of the user's own servers are not looked up in
-    /// them.
+    /// Folders that the model can write. The programs of the user's own servers are never looked up
+    /// in these folders.
     pub writable: Vec<std::path::PathBuf>,
-    /// The folder that holds the private folders of the user's own servers.
+    /// The parent of the private folders in which the user's own servers run.
     pub folders: std::path::PathBuf,
-    /// Where it is kept what servers offer.
     pub cache: Cache,
-    /// The folder of tokens.
+    /// The folder of OAuth tokens.
     pub tokens: std::path::PathBuf,
-    /// Who answers their questions; without one they are declined.
+    /// Answers the questions of servers. Without it, questions are declined.
     pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// Decides what holds them in. Without it only those of the user start that need not be held.
+    /// Confines servers. Without it, only the user's own servers that may run unconfined can start.
     pub sandbox: Option<Arc<dyn Confines>>,
 }
 
-/// Decides on the start of servers that are programs.
+/// Decides how servers that are programs are confined.
 #[async_trait]
 pub trait Confines: Send + Sync {
-    /// What holds this one in; nothing where it may run without. The error says why it must not
-    /// start.
+    /// Returns the confinement of `server`, or `None` if it may run unconfined. The error says why
+    /// the server must not start.
     async fn confined(
         &self,
         server: &ServerDefinition,
     ) -> Result<Option<Arc<ConfinementSpec>>, String>;
 
-    /// Whether this one may not run without by now, however it was started.
+    /// True if `server` may not run unconfined now. The answer may change while the server runs.
     fn must_be_confined(&self, server: &ServerDefinition) -> bool;
 }
 
@@ -75,19 +77,19 @@ pub struct Servers {
     host: ServerHost,
 }
 
-/// The tool that is called, and its server.
+/// A tool to be called, with the name of its server.
 #[derive(Clone, Copy)]
 pub(crate) struct CalledTool<'a> {
     pub(crate) server: &'a str,
     pub(crate) tool: &'a str,
 }
 
-/// How a server is.
+/// The state of a server's process or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// It was not used yet, or has ended.
+    /// Not started yet, or ended.
     Idle,
-    /// It can be spoken with.
+    /// Connected.
     Running,
 }
 
@@ -101,12 +103,12 @@ struct ServerSlot {
 struct Life {
     connection: Option<Arc<Connection>>,
     starts: VecDeque<Instant>,
-    /// Starts in a row that failed, and when the last one did.
+    /// The number of failed starts in a row, and the time of the last one.
     failed: Option<(usize, Instant)>,
 }
 
 impl Servers {
-    /// These servers, none of them started; what they offer is as it was when it was last kept.
+    /// Creates the servers without starting any. Their listings are read from the cache.
     pub fn new(servers: Vec<ServerDefinition>, host: ServerHost) -> Self {
         let slot = |server: ServerDefinition| {
             let listing = host.cache.load(&server).map(Arc::new);
@@ -122,18 +124,17 @@ impl Servers {
         }
     }
 
-    /// The servers, by name.
+    /// Returns the definitions of all servers, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &ServerDefinition> {
         self.slots.iter().map(|slot| &slot.server)
     }
 
-    /// Their names.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.iter().map(|server| server.name.as_str()).collect()
     }
 
-    /// A hash of what the user declares: which servers there are, how they are reached and which
-    /// tools are offered. What is secret of it, and may change by itself, is left out.
+    /// Hashes the declarations of all servers: their names, endpoints, and tool filters. Secrets
+    /// and values that may change on their own are left out.
     pub fn declaration(&self) -> String {
         let declared: Vec<_> = self
             .iter()
@@ -144,23 +145,23 @@ impl Servers {
             .to_string()
     }
 
-    /// What a server offers, as far as it is known; nothing is started.
+    /// Returns the listing of a server as far as it is known. Starts nothing.
     pub fn known(&self, name: &str) -> Option<Arc<ServerListing>> {
         self.slot(name).ok()?.known()
     }
 
-    /// Takes over what a server offers from who has asked it; without this a model is told only
-    /// that there is one.
+    /// Stores a listing that the caller got from the server. Without a listing, the model sees only
+    /// the server's name.
     pub fn note_listing(&self, name: &str, listing: Arc<ServerListing>) {
         if let Ok(slot) = self.slot(name) {
             *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
         }
     }
 
-    /// How a server is.
+    /// Returns the state of the server `name`. A server that is being started counts as idle.
     pub fn state(&self, name: &str) -> ServerState {
         let running = self.slot(name).is_ok_and(|slot| {
-            // Whoever holds it is just starting it.
+            // The lock is held while the server is being started.
             slot.life
                 .try_lock()
                 .is_ok_and(|life| life.connection.as_ref().is_some_and(|one| one.is_alive()))
@@ -172,13 +173,14 @@ impl Servers {
         }
     }
 
-    /// Whether the user has logged in to a server.
+    /// True if the user has logged in to the server.
     pub fn has_login(&self, name: &str) -> bool {
         self.slot(name)
             .is_ok_and(|slot| self.tokens().has(&slot.server))
     }
 
-    /// What a server offers now. It is started if it is not.
+    /// Returns the current listing of a server, starting the server if needed. Fetches the listing
+    /// only if it is unknown or has changed.
     pub async fn listing(
         &self,
         name: &str,
@@ -192,7 +194,7 @@ impl Servers {
         Ok(slot.known().unwrap_or_default())
     }
 
-    /// What a server offers, from its own mouth even when it is known.
+    /// Fetches the listing of a server, even if it is known. Starts the server if needed.
     pub async fn ask_anew(
         &self,
         name: &str,
@@ -204,7 +206,8 @@ impl Servers {
         Ok(slot.known().unwrap_or_default())
     }
 
-    /// The same of several servers, side by side, in the order of their names here.
+    /// Like [`Self::refetch_listing`], but for several servers concurrently. Results are in the
+    /// order of `names`.
     pub async fn ask_all_anew(
         &self,
         names: &[&str],
@@ -213,8 +216,8 @@ impl Servers {
         futures::future::join_all(names.iter().map(|name| self.ask_anew(name, cancel))).await
     }
 
-    /// Calls a tool of a server, which is started if it is not. Progress extends the time it may
-    /// take.
+    /// Calls a tool of a server, starting the server if needed. Every progress notification
+    /// restarts the timeout.
     pub async fn call(
         &self,
         name: &str,
@@ -228,7 +231,7 @@ impl Servers {
             .await
     }
 
-    /// The same, of what is within a scope.
+    /// Like [`Self::call_tool`], but fails if the tool is not in `scope`.
     pub(crate) async fn call_within(
         &self,
         scope: &ToolScope,
@@ -251,8 +254,8 @@ impl Servers {
         let has = |listing: Arc<ServerListing>| {
             tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool)
         };
-        // The word that a list has changed may come after the answer it came with: before a tool is
-        // unknown, its server is asked.
+        // The notification that a list has changed may arrive after the answer it came with. So the
+        // server is asked before a tool is reported as unknown.
         if connection.notifications().take_stale() || !slot.known().is_none_or(has) {
             self.refresh(slot, &connection).await?;
         }
@@ -276,7 +279,6 @@ impl Servers {
         self.wait(slot, &connection, called, cancel).await
     }
 
-    /// Reads a resource of a server.
     pub async fn read(
         &self,
         name: &str,
@@ -289,7 +291,7 @@ impl Servers {
             .await
     }
 
-    /// Fills in a prompt of a server.
+    /// Gets a prompt of a server, filled in with `arguments`.
     pub async fn prompt(
         &self,
         name: &str,
@@ -308,7 +310,7 @@ impl Servers {
         .await
     }
 
-    /// Ends all servers and waits until nothing of them is left.
+    /// Ends all servers and waits until their processes have ended.
     pub async fn close(&self) {
         let closing = self.slots.iter().map(|slot| async {
             slot.life.lock().await.end().await;
@@ -316,7 +318,8 @@ impl Servers {
         futures::future::join_all(closing).await;
     }
 
-    /// Whether a server runs that would not be started like that any more.
+    /// True if a server runs unconfined but has to be confined now, after a change of the
+    /// permission mode.
     pub fn has_outgrown(&self) -> bool {
         self.slots.iter().any(|slot| {
             slot.life
@@ -325,7 +328,7 @@ impl Servers {
         })
     }
 
-    /// Ends the servers that would not be started like that any more.
+    /// Ends the servers that run unconfined but have to be confined now.
     pub async fn end_outgrown(&self) {
         for slot in &self.slots {
             let mut life = slot.life.lock().await;
@@ -348,7 +351,8 @@ impl Servers {
                 .is_some_and(|sandbox| sandbox.must_be_confined(&slot.server))
     }
 
-    /// Waits for an answer as long as the server shows signs of life.
+    /// Waits for `answer`. Fails if the server sends neither the answer nor progress for its
+    /// timeout; the time in which a question of the server waits for the user doesn't count.
     async fn wait<T>(
         &self,
         slot: &ServerSlot,
@@ -367,7 +371,7 @@ impl Servers {
                 answered = &mut answer => {
                     return match answered {
                         Err(error @ McpError::Login { .. }) => {
-                            // After a login it is reached anew.
+                            // The next call reconnects with the tokens of the login.
                             slot.life.lock().await.connection = None;
                             Err(error)
                         }
@@ -395,7 +399,7 @@ impl Servers {
         }
     }
 
-    /// The connection to a server; it is started if there is none.
+    /// Returns the open connection to a server, starting the server if needed.
     async fn connection(
         &self,
         slot: &ServerSlot,
@@ -429,7 +433,7 @@ impl Servers {
         }
     }
 
-    /// Starts a server and asks what it offers, within its time.
+    /// Starts a server and fetches its listing within the startup timeout.
     async fn open(&self, slot: &ServerSlot) -> Result<Arc<Connection>, McpError> {
         let ServerDefinition { name, startup, .. } = &slot.server;
         let tokens = self.tokens();
@@ -440,7 +444,7 @@ impl Servers {
             folders: &self.host.folders,
             tokens: &tokens,
             elicitor: self.host.elicitor.clone(),
-            // Before its time begins: who is asked may think about it.
+            // Decided before the startup timeout begins: the user may be asked and take any time.
             confined: sdk::confinement(&slot.server, self.host.sandbox.as_deref()).await?,
         };
         let opening = async {
@@ -496,7 +500,7 @@ impl Servers {
     }
 }
 
-/// Logs how a start ended. What the server wrote is not part of it.
+/// Logs how a start ended, without the output of the server.
 fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
     let server = &slot.server.name;
     let ms = took.as_millis() as u64;
@@ -538,14 +542,15 @@ impl ServerSlot {
 }
 
 impl Life {
-    /// Ends what runs. Whoever waits for an answer of it still gets one.
+    /// Closes the connection. If a call still uses it, the connection closes when that call has its
+    /// answer.
     async fn end(&mut self) {
         if let Some(connection) = self.connection.take().and_then(Arc::into_inner) {
             connection.close().await;
         }
     }
 
-    /// Takes note of one more start, if there may be one.
+    /// Records a start. Fails if the server was started too often or its last starts all failed.
     fn note_start(&mut self, server: &str) -> Result<(), McpError> {
         let now = Instant::now();
         while self
@@ -582,7 +587,7 @@ impl Life {
         Ok(())
     }
 
-    /// Takes note of how a start went. One that wants a login is there.
+    /// Records how a start ended. A server that asks for a login did not fail.
     fn note_end(&mut self, error: Option<&McpError>) {
         let before = self.failed.map_or(0, |(failures, _)| failures);
         let failed = error.is_some_and(|error| !matches!(error, McpError::Login { .. }));

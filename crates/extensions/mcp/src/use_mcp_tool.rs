@@ -1,4 +1,4 @@
-//! `use_mcp_tool`: calls a tool of a server.
+//! The tool `use_mcp_tool`, which calls a tool of an MCP server.
 
 use std::sync::Arc;
 
@@ -17,9 +17,8 @@ use crate::error::McpError;
 use crate::scope::{self, ToolScope};
 use crate::servers::{CalledTool, Servers};
 
-/// The tool's name.
 pub(crate) const NAME: &str = "use_mcp_tool";
-/// The heading under which the model finds the servers.
+/// The heading of the prompt section that lists the servers.
 const LIST: &str = "MCP_SERVER_LIST";
 
 static MANUAL: Manual = Manual::of(Group::Others);
@@ -37,7 +36,7 @@ struct UseMcpToolParameters {
     arguments: Value,
 }
 
-/// The tool.
+/// Calls tools of MCP servers for the model.
 pub struct UseMcpTool {
     spec: ToolSpec,
     list: CaseDocument,
@@ -49,8 +48,8 @@ pub struct UseMcpTool {
 }
 
 impl UseMcpTool {
-    /// Calls tools of these servers; what the model is told of them takes at most so many tokens,
-    /// where that is possible.
+    /// Creates the tool for these servers. The description of the servers is shortened to `budget`
+    /// tokens as far as possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         Self::within(ToolScope::default(), servers, budget, counter)
     }
@@ -75,8 +74,7 @@ impl UseMcpTool {
             description: prompt.into(),
             parameters: schema_of::<UseMcpToolParameters>(),
         };
-        // A conversation that goes on with other names must not be told what it was told under the
-        // old ones.
+        // A resumed conversation with another scope has to get the description of that scope.
         let declared_by = match scope.told() {
             None => servers.declaration(),
             Some(only) => format!("{} {only}", servers.declaration()),
@@ -120,7 +118,7 @@ impl Tool for UseMcpTool {
         };
         match (text("server_name"), text("tool_name")) {
             (Some(server), Some(tool)) => Intent::Server { server, tool },
-            // The call itself says what is missing.
+            // If an argument is missing, the call itself reports it.
             (Some(_) | None, _) => Intent::Nothing,
         }
     }
@@ -145,16 +143,15 @@ impl Tool for UseMcpTool {
             server: &server_name,
             tool: &tool_name,
         };
-        // The scope is looked at once more: whoever is asked, and hooks, may have changed the
-        // arguments.
+        // Checked again, because the user or a hook may have changed the arguments after `refusal`.
         match self
             .servers
             .call_within(&self.scope, called, arguments, progress, &context.cancel)
             .await
         {
             Ok(answer) => answer.output(context, &server_name, &tool_name),
-            // A dead server is left alone by its own limits: the others still work, and so does the
-            // tool.
+            // A dead server doesn't disable the tool: other servers still work, and the limits on
+            // starts keep haft from restarting this one too often.
             Err(error) => failure(&error).into(),
         }
     }
@@ -169,7 +166,8 @@ impl Gateway for UseMcpTool {
         Some(&self.declared_by)
     }
 
-    /// Models that know other agents call `mcp__server__tool` as if it were a tool of its own.
+    /// Accepts `mcp__server__tool` as a call of this tool. Models trained with other agents call
+    /// servers by such names.
     fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
         let (server, tool) = self
             .servers
@@ -190,7 +188,7 @@ impl Gateway for UseMcpTool {
 
     fn refusal(&self, arguments: &Value) -> Option<Envelope> {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-        // Where one is missing, the call itself says so.
+        // If an argument is missing, the call itself reports it.
         let refused = self.scope.check(text("server_name")?, text("tool_name")?);
         refused.err().map(|error| failure(&error))
     }
@@ -203,7 +201,7 @@ fn failure(error: &McpError) -> Envelope {
     )
 }
 
-/// The arguments as an object; models also write it as text, or leave it out.
+/// Returns the arguments as an object. Models also send them as JSON text or leave them out.
 fn object(arguments: Value) -> Option<Map<String, Value>> {
     match arguments {
         Value::Object(object) => Some(object),

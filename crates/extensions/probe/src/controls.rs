@@ -1,4 +1,4 @@
-//! What every command may expect to work.
+//! Controls: operations that must work for every sandboxed command.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -58,7 +58,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let Ok(output) = git else {
             return not_applicable("git is not installed");
         };
-        // As another user git does not trust the folder, inside and outside alike.
+        // If the folder belongs to another user, git refuses to work, inside and outside of the
+        // sandbox alike.
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         holds(
             output.status.success() || told.contains("dubious ownership"),
@@ -75,7 +76,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         holds(fs::read_dir("/usr/bin")?.count() > 10, "there are few")
     }),
     anyone("create a file in /tmp", |g| {
-        // It stays, to be looked for from outside.
+        // The file stays, because the site looks for it outside of the sandbox.
         Ok(fs::write(Path::new("/tmp").join(&g.mark), "")?)
     }),
     anyone("create a file in /var/tmp", |g| {

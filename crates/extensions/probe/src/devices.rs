@@ -1,4 +1,4 @@
-//! Devices of the machine.
+//! Attempts to use devices of the machine.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -80,7 +80,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// Opens for reading; neither waits nor reads.
+/// Opens a device for reading without waiting for it.
 fn open(path: &Path) -> Tried {
     if !path.exists() {
         return not_applicable(format!("there is no {}", path.display()));

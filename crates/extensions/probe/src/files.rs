@@ -1,4 +1,4 @@
-//! Changing files outside the project.
+//! Attempts to change files outside of the project.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
@@ -202,7 +202,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// The outside folder as seen from the project.
+/// Returns the path of the outside folder relative to the project.
 fn relative(targets: &ProbeTargets) -> std::path::PathBuf {
     let up = targets
         .project
@@ -218,7 +218,7 @@ fn relative(targets: &ProbeTargets) -> std::path::PathBuf {
     )
 }
 
-/// Creates a file and removes it.
+/// Creates a file in `folder` and removes it.
 pub(crate) fn create_in(folder: &Path) -> Tried {
     let path = folder.join(format!("haft-probe-{}", std::process::id()));
     OpenOptions::new()
@@ -228,12 +228,12 @@ pub(crate) fn create_in(folder: &Path) -> Tried {
     Ok(fs::remove_file(path)?)
 }
 
-/// Opens for appending and writes nothing.
+/// Opens a file for appending and writes nothing.
 pub(crate) fn open_to_write(path: &Path) -> Tried {
     Ok(OpenOptions::new().append(true).open(path)?.write_all(b"")?)
 }
 
-/// Renames there and back.
+/// Renames `from` to `to` and back.
 pub(crate) fn back_and_forth(from: &Path, to: &Path) -> Tried {
     fs::rename(from, to)?;
     Ok(fs::rename(to, from)?)

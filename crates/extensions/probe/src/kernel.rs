@@ -1,7 +1,7 @@
-//! Calls by which processes leave such places, or reach into the kernel.
+//! Attempts to leave the sandbox by system calls, or to reach into the kernel.
 //!
-//! Where success would do harm, the call is made with arguments that the kernel looks at only after
-//! it has looked at who calls: any error but one of permission means that it would have been done.
+//! Where success would do harm, the call has arguments that the kernel rejects only after the
+//! permission check. Then any error but one of permission means that the call would have succeeded.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         unmount(&to)
     }),
     root("make a mount writable again", |_| {
-        // Anything but a mount has no options: outside that is what is wrong with it.
+        // Outside, the call fails because this is not a mount point.
         let flags = (libc::MS_REMOUNT | libc::MS_BIND).cast_signed();
         reached(call(
             libc::SYS_mount,
@@ -89,7 +89,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))
     }),
     root("change what a mount allows", |_| {
-        // It says to set and to clear the same.
+        // Sets and clears every attribute at once, which is invalid.
         let mut attributes = [0xff_u8; 32];
         let here = libc::AT_FDCWD;
         reached(call(
@@ -168,7 +168,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         },
     ),
     root("find a file by its number", |g| {
-        // The number of the root folder, as most file systems count; what it is does not matter.
+        // The inode number of the root folder in most file systems; any number would do.
         let mut handle = [8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
         let mount = File::open(&g.project)?;
         reached(call(
@@ -196,7 +196,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))
     }),
     depends("load a program into the kernel", |_| {
-        // An array of one number.
+        // Creates an array map with one element.
         let mut attributes = [0_u8; 72];
         for (at, value) in [(0, 2), (4, 4), (8, 4), (12, 1)] {
             attributes[at] = value;
@@ -208,7 +208,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     depends("count events of the processor", |_| {
         let mut attributes = [0_u8; 112];
-        // A clock of the kernel's own.
+        // A software event: a clock of the kernel.
         attributes[0] = 1;
         attributes[4] = 112;
         let arguments: [Arg<'_>; 5] = [
@@ -287,7 +287,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     root("set the clock", |_| {
         let mut time = [0_u8; 208];
         call(libc::SYS_adjtimex, [(&mut time).into()])?;
-        // The frequency it has.
+        // The current frequency is set again.
         time[0] = 2;
         reached(call(libc::SYS_adjtimex, [(&mut time).into()]))
     }),
@@ -322,7 +322,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// Whether the kernel would have done it: any error but one of permission is one of arguments.
+/// Succeeds if the call passed the permission check: any error but one of permission comes from the
+/// arguments.
 pub(crate) fn reached(called: io::Result<i64>) -> Tried {
     match called {
         Ok(_) => Ok(()),
@@ -333,7 +334,6 @@ pub(crate) fn reached(called: io::Result<i64>) -> Tried {
     }
 }
 
-/// Whether it was done.
 fn done(called: io::Result<i64>) -> Tried {
     called?;
     Ok(())
@@ -373,7 +373,7 @@ fn enter(namespace: &str) -> Tried {
 
 #[cfg(target_arch = "x86_64")]
 fn in_32_bits() -> Tried {
-    /// `unshare` in that convention.
+    /// The number of `unshare` in the 32-bit convention.
     const UNSHARE: i32 = 310;
     reached(super::sys::call_32(UNSHARE, libc::CLONE_NEWUSER))
 }
@@ -383,7 +383,7 @@ fn in_32_bits() -> Tried {
     super::not_applicable("this processor has no such convention here")
 }
 
-/// Puts the capability into effect.
+/// Makes the capability `CAP_SYS_ADMIN` effective.
 fn holds_administration() -> Tried {
     let mut header = [0_u8; 8];
     header[..4].copy_from_slice(&0x2008_0522_u32.to_ne_bytes());
@@ -396,7 +396,8 @@ fn holds_administration() -> Tried {
     Ok(())
 }
 
-/// A call that must name an existing process: that there is none is a refusal too.
+/// Like [`check_permitted`], but also counts as refused if the process in the arguments doesn't
+/// exist.
 pub(crate) fn on_process(called: io::Result<i64>) -> Tried {
     match called {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {

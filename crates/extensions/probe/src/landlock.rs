@@ -1,12 +1,11 @@
-//! What Landlock cannot express, whoever uses it: docs/security.md says so, and commands that write
-//! are asked there for that reason. Whatever else is not as it should be in that layer is a hole
-//! like anywhere.
+//! The known limits of Landlock, as described in docs/security.md. Because of them, commands that
+//! write need approval in that layer. Any other unexpected finding in that layer is a hole.
 
 use crate::{Finding, ProbeKind};
 
-/// What it leaves open beside protected files: it has no exception inside a writable folder, and
-/// knows nothing of a file's attributes, of System V memory, of the lists in `/proc`, or of what
-/// the kernel tells about other processes of the same user.
+/// Escapes that Landlock leaves open in addition to those of protected files. It has no exceptions
+/// inside a writable folder, and doesn't control a file's attributes, System V memory, the lists in
+/// `/proc`, or the information that the kernel gives about other processes of the same user.
 const OPEN: &[&str] = &[
     "change a file's permissions",
     "change permissions through a file open for reading",
@@ -29,8 +28,8 @@ const OPEN: &[&str] = &[
     "list a secret folder",
 ];
 
-/// What it takes away beside: `/tmp` is elsewhere, there are no sockets, and new terminals are
-/// where those of the user are.
+/// Controls that don't work with Landlock: `/tmp` is elsewhere, there are no sockets, and new
+/// terminals are in the folder of the user's terminals.
 const CLOSED: &[&str] = &[
     "create a file in /tmp",
     "create a file in /var/tmp",

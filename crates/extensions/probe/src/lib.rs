@@ -1,15 +1,17 @@
-//! Attempts to leave the sandbox: what a hostile command would try, one by one.
+//! Attempts to leave the sandbox: operations that a hostile command could try, one by one.
 //!
-//! A [`ProbeSite`] is a small world on disk with something to reach in every forbidden direction;
-//! its [`ProbeTargets`] tell the program that tries, which is this one started as `haft __probe
-//! TARGETS.json`, where all of it is. Every attempt is really made, in a process of its own, and
-//! undone or harmless if it succeeds. Inside the sandbox each **escape** must be refused and each
-//! **control** must succeed; outside it is the other way round for whoever may do such things, so
-//! that an attempt that could never succeed is noticed. What the attempts say is then compared with
-//! what the [`ProbeSite`] has seen from outside.
+//! A [`ProbeSite`] prepares files, sockets, and processes for the attempts, and its
+//! [`ProbeTargets`] tell the probing program where they are. That program is this one, started as
+//! `haft __probe TARGETS.json`. Each attempt is really made, in its own process, and is undone or
+//! harmless if it succeeds.
 //!
-//! Read first: [`Finding`], one line of the output; `files.rs` for what an attempt looks like.
-//! There is a sandbox on Linux only, so elsewhere this crate is empty.
+//! Inside the sandbox, each **escape** must be refused and each **control** must succeed. Outside,
+//! escapes must succeed for users who are allowed to do such things, which reveals attempts that
+//! could never succeed. The findings are then compared with what the [`ProbeSite`] has observed
+//! from outside.
+//!
+//! Start with [`Finding`], one line of the output, and `files.rs`, which shows how attempts are
+//! written. The sandbox exists only on Linux, so this crate is empty elsewhere.
 #![cfg(target_os = "linux")]
 
 mod controls;
@@ -42,29 +44,28 @@ use serde::{Deserialize, Serialize};
 pub use site::ProbeSite;
 pub use targets::ProbeTargets;
 
-/// The first argument with which a program is started to make the attempts; the second is the file
-/// of the [`ProbeTargets`].
+/// The first argument of the process that makes the attempts; the second is the file of the
+/// [`ProbeTargets`].
 pub const PROBE_ARG: &str = "__probe";
 
-/// What came of an attempt: a line of the output.
+/// The result of an attempt, and a line of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was attempted.
+    /// The name of the attempt.
     pub name: String,
-    /// Where attempts of its kind are.
+    /// The group of the attempt.
     pub group: String,
-    /// Whether it should be refused.
+    /// The expected result: refused for an escape, success for a control.
     pub kind: ProbeKind,
-    /// Who could do it outside.
+    /// The users who can do this outside of the sandbox.
     pub outside: Outside,
-    /// What came of it.
     pub outcome: ProbeOutcome,
-    /// What the system said.
+    /// The error message of a refused attempt.
     pub detail: String,
 }
 
 impl Finding {
-    /// Whether this is as it should be inside the sandbox.
+    /// True if this is the expected result inside the sandbox.
     pub fn holds(&self) -> bool {
         match (self.kind, self.outcome) {
             (_, ProbeOutcome::NotApplicable)
@@ -75,56 +76,51 @@ impl Finding {
         }
     }
 
-    /// Whether Landlock alone is known to leave this as it is: no surprise in that layer, a hole in
-    /// any other.
+    /// True if this result is a known limit of Landlock. In any other layer, it is a hole.
     pub fn is_limit_of_landlock(&self) -> bool {
         landlock::is_limit(self)
     }
 }
 
-/// Whether an attempt should be refused.
+/// The expected result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
-    /// It must not succeed.
+    /// The attempt must be refused.
     Escape,
-    /// It must: a sandbox that refuses everything is of no use.
+    /// The attempt must succeed, because a sandbox that refuses everything is useless.
     Control,
 }
 
-/// Who can do outside the sandbox what is attempted.
+/// The users who can do outside of the sandbox what is attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
-    /// Every user.
     Anyone,
-    /// Root.
+    /// Only root.
     Root,
-    /// That depends on the kernel, its settings, what is installed, and what the first process
-    /// holds that root may not.
+    /// Users on some machines, depending on the kernel, its settings, the installed programs, and
+    /// the capabilities of the first process.
     Depends,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeOutcome {
-    /// It failed.
     Refused,
-    /// It succeeded.
     Succeeded,
-    /// There is nothing to attempt it on.
+    /// The machine lacks what the attempt needs.
     NotApplicable,
 }
 
-/// An attempt.
 struct Attempt {
     name: &'static str,
     outside: Outside,
     run: fn(&ProbeTargets) -> Tried,
 }
 
-/// Succeeded, or why not.
+/// The result of an attempt; the error is the reason why it failed or could not be made.
 type Tried = Result<(), AttemptFailure>;
 
 enum AttemptFailure {
@@ -152,12 +148,12 @@ fn not_applicable<T>(why: impl Into<String>) -> Result<T, AttemptFailure> {
     Err(AttemptFailure::NotApplicable(why.into()))
 }
 
-/// Succeeded if so.
+/// Returns success if `condition` is true, and a refusal with `reason` otherwise.
 fn holds(so: bool, otherwise: &str) -> Tried {
     if so { Ok(()) } else { refused(otherwise) }
 }
 
-/// An attempt that any user could make outside.
+/// Creates an attempt that succeeds outside of the sandbox for any user.
 const fn anyone(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     Attempt {
         name,
@@ -166,7 +162,7 @@ const fn anyone(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt 
     }
 }
 
-/// An attempt that root could make outside.
+/// Creates an attempt that succeeds outside of the sandbox for root.
 const fn root(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     Attempt {
         name,
@@ -175,7 +171,7 @@ const fn root(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     }
 }
 
-/// An attempt that can be made outside on some machines.
+/// Creates an attempt that succeeds outside of the sandbox on some machines only.
 const fn depends(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     Attempt {
         name,
@@ -198,10 +194,11 @@ const GROUPS: &[(&str, ProbeKind, &[Attempt])] = &[
     ("controls", ProbeKind::Control, controls::ATTEMPTS),
 ];
 
-/// Makes all attempts if the arguments of this process, the program's name included, say so.
+/// Makes all attempts if the arguments of this process, including the program's name, ask for it.
+/// Otherwise returns `None`.
 ///
-/// `main` calls it early, before it starts a thread. It prints one [`Finding`] a line, in JSON, and
-/// succeeds if all attempts were made, whatever came of them.
+/// Must be called in `main` before any thread is started. Prints one [`Finding`] per line as JSON,
+/// and succeeds if all attempts were made, whatever their outcomes.
 pub fn probe_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != PROBE_ARG {

@@ -1,4 +1,4 @@
-//! Reaching files outside through links that lie in the project.
+//! Attempts to reach files outside through links in the project.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -88,7 +88,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         },
     ),
     root("hard link the list of users", |g| {
-        // Only within one file system, which the root folder and the project need not share.
+        // Hard links are possible only within one file system, and the project may be in another
+        // one than the root folder.
         let link = g.in_project("users");
         match fs::hard_link("/etc/passwd", &link) {
             Err(error)
@@ -110,7 +111,7 @@ fn is_one_file_system(targets: &ProbeTargets) -> bool {
     device(&targets.project) == device(Path::new("/etc"))
 }
 
-/// Tries through a symbolic link in the project.
+/// Runs `attempt` on a symbolic link in the project that points to `target`.
 pub(crate) fn through(
     targets: &ProbeTargets,
     target: &Path,

@@ -1,4 +1,5 @@
-//! Reaching processes outside, and what they share.
+//! Attempts to reach processes outside of the sandbox, and what they share: descriptors, memory,
+//! and privileges.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -12,7 +13,7 @@ use crate::{
     Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused,
 };
 
-/// Asks only whether it could be sent.
+/// The null signal: only checks whether a signal could be sent.
 const NO_SIGNAL: i32 = 0;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -24,7 +25,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     anyone("signal a process with a value", |g| {
         let mut about = [0_u8; 128];
-        // That it comes from a program.
+        // The code of a signal that was sent by a program (`SI_QUEUE`).
         about[8..12].copy_from_slice(&(-1_i32).to_ne_bytes());
         let arguments = [g.process.into(), NO_SIGNAL.into(), (&mut about).into()];
         on(g, libc::SYS_rt_sigqueueinfo, arguments)
@@ -60,7 +61,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))
     }),
     depends("trace a process", |g| {
-        /// Holds it without stopping it.
+        /// Attaches to a process without stopping it (`PTRACE_SEIZE`).
         const SEIZE: i32 = 0x4206;
         on(
             g,
@@ -69,7 +70,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )
     }),
     depends("trace the first process", |_| {
-        /// Wrong after the check of permission: it asks for an option that does not exist.
+        /// `PTRACE_SEIZE`, called with an invalid option so that it fails, but only after the
+        /// permission check.
         const SEIZE: i32 = 0x4206;
         on_process(call(
             libc::SYS_ptrace,
@@ -151,8 +153,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         super::files::create_in(Path::new(&format!("/proc/self/fd/{}", g.descriptor)))
     }),
     anyone("find descriptors its parents had open", |g| {
-        // What was opened by this process itself: the pipe to tell of it, and the folder that is
-        // listed.
+        // This process has opened the pipe for its result and the folder that is being listed.
         let known =
             |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
         let entries = fs::read_dir("/proc/self/fd")?.flatten();
@@ -212,7 +213,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ),
 ];
 
-/// Whether a file with the bit can be had, whatever else it takes.
+/// Gives the open nameless file a name at `at`, and checks that its set-user-ID bit is still set.
 fn gives_privileges(file: &File, at: &Path) -> Tried {
     let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -227,7 +228,8 @@ fn parent() -> i32 {
     std::os::unix::process::parent_id().cast_signed()
 }
 
-/// Makes a call on the process outside. A process of the same number inside is not it.
+/// Makes a system call on the process outside. Fails if the call hit a process inside with the same
+/// number.
 fn on<const N: usize>(
     targets: &ProbeTargets,
     number: libc::c_long,
@@ -245,7 +247,7 @@ fn same(targets: &ProbeTargets) -> Tried {
     )
 }
 
-/// Whether a program that belongs to root and says so runs as root.
+/// Runs an installed set-user-ID program of root, and checks whether it runs as root.
 fn run_set_user_id() -> Tried {
     if rustix::process::geteuid().is_root() {
         return not_applicable("this is root already");

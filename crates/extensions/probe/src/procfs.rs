@@ -1,4 +1,4 @@
-//! Ways out through `/proc` and `/sys`.
+//! Attempts to leave the sandbox through `/proc` and `/sys`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Read;
@@ -132,7 +132,7 @@ fn of_parent(name: &str) -> String {
     format!("/proc/{}/{name}", std::os::unix::process::parent_id())
 }
 
-/// Opens for writing and writes nothing.
+/// Opens a file for writing and writes nothing.
 fn open(path: &str) -> Tried {
     if !Path::new(path).exists() && !path.contains(char::is_numeric) {
         return not_applicable(format!("there is no {path}"));
@@ -141,7 +141,7 @@ fn open(path: &str) -> Tried {
     Ok(())
 }
 
-/// Writes what is there already.
+/// Writes the current content of a file to it again.
 fn again(path: &str) -> Tried {
     let Ok(text) = fs::read(path) else {
         return not_applicable(format!("there is no {path}"));

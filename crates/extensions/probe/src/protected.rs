@@ -1,4 +1,4 @@
-//! Changing what is protected inside the project.
+//! Attempts to change protected files inside the project.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use crate::files::{back_and_forth, create_in, open_to_write};
 use crate::links::through;
 use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable};
 
-/// The settings of the repository: they name programs that git runs.
+/// The configuration of the repository, which can name programs that git runs.
 const CONFIG: &str = ".git/config";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -224,7 +224,7 @@ fn make_file(path: &Path) -> Tried {
     Ok(fs::remove_file(path)?)
 }
 
-/// Makes a file under another name and gives it this one.
+/// Creates a file under another name and renames it to `name`.
 fn arrive(targets: &ProbeTargets, name: &str) -> Tried {
     let from = targets.in_project("arriving");
     let to = targets.in_project(name);

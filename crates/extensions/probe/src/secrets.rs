@@ -1,4 +1,4 @@
-//! Reading what is hidden.
+//! Attempts to read hidden secrets.
 
 use std::fs;
 use std::io::Read;
@@ -104,7 +104,7 @@ fn below(root: &str, path: &Path) -> PathBuf {
     Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Whether the secret text is found there.
+/// Succeeds if the file contains the secret text.
 fn reveals(targets: &ProbeTargets, path: &Path) -> Tried {
     let text = fs::read(path)?;
     holds(

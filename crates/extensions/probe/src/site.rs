@@ -1,7 +1,7 @@
-//! A small world with something to reach in every forbidden direction.
+//! Prepares files, sockets, and processes for attempts to reach.
 //!
-//! It is seen from outside: whatever an attempt says of itself, a changed file, a connection, a
-//! word on the terminal or a dead process is noticed here.
+//! The site observes the attempts from outside: it detects a changed file, a connection, output on
+//! the terminal, or a dead process, whatever an attempt reports about itself.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,13 +20,14 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::{ProbeTargets, sys};
 
-/// Folders where a command may leave what nobody outside should see.
+/// Folders that are private to the sandbox: files that a command creates there must not appear
+/// outside.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
-/// How many were made by this process: each has a name of its own.
+/// The number of sites that this process has created, used for unique names.
 static SITES: AtomicUsize = AtomicUsize::new(0);
 
-/// The files it begins with: path, content, permissions.
+/// The initial files: path, content, and permissions.
 const FILES: &[(&str, &str, u32)] = &[
     ("outside/file", "outside\n", 0o644),
     ("secrets/key", "", 0o600),
@@ -48,8 +49,8 @@ const FOLDERS: &[&str] = &[
     "project/.git/refs/heads",
 ];
 
-/// A small world to make attempts on. Dropping it ends what was started for it; its files are the
-/// caller's to remove.
+/// Targets for attempts, observed from outside. Dropping the site ends its process and removes its
+/// shared memory; the caller removes its files.
 #[derive(Debug)]
 pub struct ProbeSite {
     root: PathBuf,
@@ -65,7 +66,7 @@ pub struct ProbeSite {
     _descriptor: File,
 }
 
-/// What a path holds.
+/// The permissions and the content of a path.
 #[derive(Debug, PartialEq, Eq)]
 struct SiteFile {
     mode: u32,
@@ -73,8 +74,8 @@ struct SiteFile {
 }
 
 impl ProbeSite {
-    /// Makes one in a folder that is empty, private to the user and, so that there is something to
-    /// be refused, not in `/tmp`.
+    /// Prepares a site in `root`, an empty folder that is private to the user and not in `/tmp`,
+    /// because commands can write there.
     pub fn prepare(root: &Path) -> io::Result<Self> {
         let mark = format!(
             "haft-probe-{}-{}",
@@ -107,7 +108,7 @@ impl ProbeSite {
         abstract_socket.set_nonblocking(true)?;
         let (terminal, terminal_path) = terminal()?;
         let pipe = pipe(&root.join("outside/pipe-there"))?;
-        // The command's parents have it open, and do not close it by themselves.
+        // This descriptor is inherited by the command, whose parents don't close it.
         let descriptor = File::open(&outside)?;
         rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
         let targets = ProbeTargets {
@@ -147,17 +148,16 @@ impl ProbeSite {
         })
     }
 
-    /// Where everything is.
     pub fn targets(&self) -> &ProbeTargets {
         &self.targets
     }
 
-    /// The file that tells where everything is: what the program that makes the attempts is given.
+    /// Returns the file with the targets, which is the argument of the probing program.
     pub fn targets_file(&self) -> PathBuf {
         self.root.join("ground.json")
     }
 
-    /// The files that are not what they were.
+    /// Returns a message for each file that has changed since the site was prepared.
     pub fn changed_files(&self) -> io::Result<Vec<String>> {
         let now = look(&self.root)?;
         let paths = self
@@ -170,8 +170,8 @@ impl ProbeSite {
             .collect())
     }
 
-    /// What else was noticed outside since this was last called: connections, words, dead
-    /// processes, files left about.
+    /// Returns what else was observed outside since the last call: connections, output, dead
+    /// processes, and files that were left behind.
     pub fn contacts(&mut self) -> io::Result<Vec<String>> {
         let mut contacts = Vec::new();
         let mut note = |what: &str| contacts.push(what.to_owned());
@@ -222,8 +222,8 @@ fn shared_name(mark: &str) -> String {
     format!("{mark}-shared")
 }
 
-/// A process that waits for its input to end, with the secret in its environment and the mark in
-/// its command line.
+/// Starts a process that waits for the end of its input, with the secret in its environment and the
+/// mark in its command line.
 fn start_process(targets: &ProbeTargets) -> io::Result<Child> {
     Command::new("/bin/sh")
         .args(["-c", "read line", &targets.mark])
@@ -236,7 +236,7 @@ fn start_process(targets: &ProbeTargets) -> io::Result<Child> {
         .spawn()
 }
 
-/// The reading end of a named pipe.
+/// Creates a named pipe and opens it for reading.
 fn pipe(path: &Path) -> io::Result<File> {
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -251,7 +251,7 @@ fn pipe(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Our side of a new terminal, and the name of the other.
+/// Creates a terminal. Returns its master side and the path of its other side.
 fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
@@ -261,7 +261,7 @@ fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
     Ok((master, PathBuf::from(name.to_string_lossy().into_owned())))
 }
 
-/// Everything below the folders that attempts are made on.
+/// Reads all files below the folders that attempts are made on.
 fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
     let mut open = ["project", "outside", "secrets"]

@@ -1,4 +1,4 @@
-//! Reaching the network, and programs outside.
+//! Attempts to reach the network, and programs outside through sockets.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::links::through;
 use crate::sys::{call, owned};
 use crate::{Attempt, Tried, anyone, depends, holds, not_applicable, refused, root};
 
-/// For a server to answer that is on the same machine, or is not to be reached at all.
+/// The time limit of a connection. Short, because the servers are on this machine or unreachable.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -36,7 +36,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         socket.connect((Ipv4Addr::LOCALHOST, g.port))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.send(g.mark.as_bytes())?;
-        // Where nobody listens the first send is told so by the second.
+        // If no server listens, the first send gets an error that only the second one reports.
         std::thread::sleep(Duration::from_millis(20));
         socket.send(g.mark.as_bytes())?;
         Ok(())
@@ -213,7 +213,7 @@ fn service(paths: &[&str]) -> Tried {
         return not_applicable("there is no such service");
     };
     match UnixStream::connect(path) {
-        // It takes datagrams, so it is there.
+        // The socket exists, but takes datagrams.
         Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => Ok(()),
         connected => connected.map(drop).map_err(Into::into),
     }

@@ -1,5 +1,6 @@
-//! System calls for attempts. Everything here runs in a process that was forked for one attempt and
-//! ends with it.
+//! System calls for attempts.
+//!
+//! Everything here runs in a process that was forked for one attempt and ends with it.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -13,14 +14,14 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::{AttemptFailure, ProbeOutcome, Tried};
 
-/// How long an attempt may take.
+/// The time limit of an attempt.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Makes an attempt in a process of its own, so that it may change or lose its process.
+/// Runs an attempt in a forked process, so that it may change or lose its process.
 pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(ProbeOutcome, String)> {
     let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: this process has one thread, so the child finds no lock held and no state
-    // half-changed.
+    // SAFETY: this process has one thread, so the child finds no held lock and no half-changed
+    // state.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(io::Error::last_os_error());
@@ -34,7 +35,7 @@ pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
         };
         let mut tell = File::from(tell);
         let told = tell.write_all(&[&[outcome], detail.as_bytes()].concat());
-        // SAFETY: ends the process; nothing of it is needed any more.
+        // SAFETY: this ends the forked process, which has nothing left to do.
         unsafe { libc::_exit(i32::from(told.is_err())) }
     }
     drop(tell);
@@ -58,7 +59,7 @@ pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
             (Some(b's'), _) => (ProbeOutcome::Succeeded, detail),
             (Some(b'n'), _) => (ProbeOutcome::NotApplicable, detail),
             (Some(_), _) => (ProbeOutcome::Refused, detail),
-            // Not known to be refused, so not counted as such.
+            // A hanging attempt is not proven to be refused, so it counts as succeeded.
             (None, _) if !heard => (ProbeOutcome::Succeeded, "it did not end in time".to_owned()),
             (None, signal) => (
                 ProbeOutcome::Refused,
@@ -105,8 +106,8 @@ impl<'a, const N: usize> From<&'a mut [u8; N]> for Arg<'a> {
     }
 }
 
-/// Makes a system call. Not for those that change the memory of this process other than what they
-/// are given.
+/// Makes a system call. Must not be used for calls that change memory of this process other than
+/// the buffers in the arguments.
 pub(crate) fn call<const N: usize>(
     number: libc::c_long,
     arguments: [Arg<'_>; N],
@@ -119,9 +120,8 @@ pub(crate) fn call<const N: usize>(
             Arg::Bytes(bytes) => bytes.as_mut_ptr() as i64,
         };
     }
-    // SAFETY: pointers lead to terminated text and to buffers that live across the call, as large
-    // as the attempts that are made here say they are; the process is there for one attempt
-    // only.
+    // SAFETY: the pointers lead to terminated text and to buffers that live across the call and are
+    // as large as the attempts declare; the process exists for one attempt only.
     let result = unsafe {
         libc::syscall(
             number, values[0], values[1], values[2], values[3], values[4], values[5],
@@ -134,11 +134,11 @@ pub(crate) fn call<const N: usize>(
     }
 }
 
-/// A call by its number in the old convention for 32 bits, which filters are known to forget.
+/// Makes a system call by the old 32-bit convention, which filters sometimes miss.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
     let result: i32;
-    // SAFETY: the call takes numbers only; all registers that may change are named.
+    // SAFETY: the call takes only numbers, and all registers that it may change are listed.
     unsafe {
         std::arch::asm!(
             "xchg rbx, {argument}", "int 0x80", "xchg rbx, {argument}",
@@ -155,9 +155,9 @@ pub(crate) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
     }
 }
 
-/// Forks by a raw call with these flags; the child ends at once.
+/// Forks with these flags by the system call `clone`; the child ends at once.
 pub(crate) fn clone_with(flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: like a fork: no memory is shared, no stack given. The child does nothing but end.
+    // SAFETY: like a fork, because no memory is shared and no stack is given. The child only ends.
     let pid = unsafe {
         libc::syscall(
             libc::SYS_clone,
@@ -171,12 +171,12 @@ pub(crate) fn clone_with(flags: libc::c_int) -> io::Result<()> {
     ended(pid)
 }
 
-/// The same by the newer call.
+/// Forks with these flags by the system call `clone3`; the child ends at once.
 pub(crate) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
     let mut arguments = [0_u64; 8];
     arguments[0] = flags as u64;
     arguments[4] = libc::SIGCHLD as u64;
-    // SAFETY: like above; the structure is eight numbers and lives across the call.
+    // SAFETY: like a fork, as above; the structure has eight numbers and lives across the call.
     let pid = unsafe {
         libc::syscall(
             libc::SYS_clone3,
@@ -189,7 +189,7 @@ pub(crate) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
 
 fn ended(pid: libc::c_long) -> io::Result<()> {
     match pid {
-        // SAFETY: ends the process.
+        // SAFETY: this ends the forked process.
         0 => unsafe { libc::_exit(0) },
         1.. => {
             let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -200,20 +200,21 @@ fn ended(pid: libc::c_long) -> io::Result<()> {
     }
 }
 
-/// A descriptor a call returned, as a file that closes it.
+/// Turns a descriptor that a system call returned into a file, which closes it.
 pub(crate) fn owned(descriptor: i64) -> File {
-    // SAFETY: it is new and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     unsafe { File::from_raw_fd(descriptor as i32) }
 }
 
-/// A new System V shared memory segment, with this text in it.
+/// Creates a System V shared memory segment that contains `text`.
 pub(crate) fn new_segment(text: &[u8]) -> io::Result<i32> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o600) };
     if id < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel chooses where; a page is attached, and no more than that is written.
+    // SAFETY: the kernel chooses the address; one page is attached, and at most one page is
+    // written.
     unsafe {
         let at = libc::shmat(id, std::ptr::null(), 0);
         if at as isize == -1 {
@@ -225,15 +226,14 @@ pub(crate) fn new_segment(text: &[u8]) -> io::Result<i32> {
     Ok(id)
 }
 
-/// Removes a segment.
 pub(crate) fn remove_segment(id: i32) {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers and a null pointer.
     unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
 }
 
-/// The first bytes of a segment.
+/// Returns the first bytes of a segment.
 pub(crate) fn read_segment(id: i32) -> io::Result<[u8; 16]> {
-    // SAFETY: the kernel chooses where; a page is attached, and less is read.
+    // SAFETY: the kernel chooses the address; one page is attached, and less is read.
     unsafe {
         let at = libc::shmat(id, std::ptr::null(), libc::SHM_RDONLY);
         if at as isize == -1 {

@@ -1,41 +1,40 @@
-//! Where everything is that attempts are made on.
+//! The targets of the attempts.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where everything is that attempts are made on. [`ProbeSite`](crate::ProbeSite) makes one.
+/// The locations of everything that attempts are made on. Created by
+/// [`ProbeSite`](crate::ProbeSite).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeTargets {
-    /// The project: writable but for what is protected in it. It has a `.git` and a `.vscode` and
-    /// no `.haft` or `.mcp.json`.
+    /// The project, writable except for its protected files. It has a `.git` and a `.vscode`, but
+    /// no `.haft` and no `.mcp.json`.
     pub project: PathBuf,
-    /// A folder that may not be written, with a `file` and a `folder` in it. The user owns it.
+    /// A folder that must not be written, with a `file` and a `folder` in it. The user owns it.
     pub outside: PathBuf,
-    /// A file that may not be read, in a folder that may not be listed.
+    /// A file that must not be read, in a folder that must not be listed.
     pub secret: PathBuf,
-    /// What it holds.
+    /// The content of the secret file.
     pub secret_text: String,
-    /// A process of the same user outside; the secret text stands in its environment.
+    /// A process of the same user outside, with the secret text in its environment.
     pub process: i32,
-    /// A port of the loopback where a server listens outside, and, of the same number, one for
-    /// datagrams.
+    /// A loopback port on which a TCP server and a UDP socket listen outside.
     pub port: u16,
     /// A Unix socket outside.
     pub socket: PathBuf,
-    /// A Unix socket outside that has no place in the file system.
+    /// The name of an abstract Unix socket outside.
     pub abstract_socket: String,
     /// A terminal outside.
     pub terminal: PathBuf,
-    /// The number of a System V shared memory segment outside.
+    /// The id of a System V shared memory segment outside.
     pub segment: i32,
     /// The name of a POSIX shared memory object outside.
     pub shared: String,
-    /// The number of a descriptor of the `outside` folder, which the command's parents had open.
+    /// The number of a descriptor of the `outside` folder, inherited from the command's parents.
     pub descriptor: i32,
-    /// A name for files that must not be seen outside although they can be made inside, as in
-    /// `/tmp`.
+    /// The name of files that may be created inside, as in `/tmp`, but must not be seen outside.
     pub mark: String,
 }
 

@@ -1,4 +1,4 @@
-//! Typing for the user, and writing where only the user should be read.
+//! Attempts to type for the user, and to write to terminals outside.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::path::Path;
 use crate::sys::call;
 use crate::{Attempt, Tried, anyone, depends, holds, not_applicable};
 
-/// Types a character as if somebody had.
+/// The request that inserts a character into a terminal's input, as if the user had typed it.
 const TYPE: u64 = libc::TIOCSTI;
-/// Pastes what is marked, on a virtual console.
+/// The request that pastes the selection on a virtual console.
 const PASTE: i64 = 0x541C;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -39,7 +39,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             .and_then(|name| name.to_str())
             .and_then(|name| name.parse::<u32>().ok());
         let device = std::fs::metadata(&g.terminal)?.rdev();
-        // Another terminal may have the same number inside; opened there it is not the one outside.
+        // Another terminal inside may have this number, so the terminal is also opened by its path.
         holds(
             Some(libc::minor(device)) == number && open(&g.terminal).is_ok(),
             "it is another one",
@@ -52,7 +52,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         type_at(&own()?, TYPE.cast_signed())
     }),
     depends("type at its own terminal with a longer number", |_| {
-        // The kernel looks at 32 bits; a filter may look at 64.
+        // The kernel uses 32 bits of the request; a filter may compare 64.
         type_at(&own()?, TYPE.cast_signed() | 1 << 32)
     }),
     depends("paste at its own terminal", |_| type_at(&own()?, PASTE)),
@@ -83,14 +83,14 @@ fn open(path: &Path) -> Result<File, super::AttemptFailure> {
         .open(path)?)
 }
 
-/// A new terminal of this process's own, so that nothing is typed at anybody else's.
+/// Opens a new terminal for this process, so that nothing is typed at another one.
 fn own() -> Result<File, super::AttemptFailure> {
     use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = openpt(flags)?;
     unlockpt(&master)?;
     let terminal = ioctl_tiocgptpeer(&master, flags)?;
-    // It must not be hung up while it is typed at.
+    // The master stays open, because closing it would hang up the terminal.
     std::mem::forget(master);
     rustix::process::setsid()?;
     rustix::process::ioctl_tiocsctty(&terminal)?;

@@ -1,16 +1,16 @@
-//! Compressed bodies, read for the record only: what passes through stays compressed.
+//! Decompresses bodies for the record. Forwarded bodies stay compressed.
 
 use std::borrow::Cow;
 use std::io::Read;
 
-/// More than this is not read out of a compressed body: it may be made to burst.
+/// The maximum decompressed size, as a protection against decompression bombs.
 const LARGEST: u64 = 256 << 20;
 
-/// The body without its compression. `None` where it cannot be read.
+/// Decompresses a body. Returns `None` if the encoding is unknown or nothing can be decompressed.
 pub(crate) fn decoded<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let read = |reader: &mut dyn Read| {
         let mut out = Vec::new();
-        // What could be read of a body that was cut is worth keeping.
+        // The decompressed beginning of an incomplete body is worth keeping.
         let read = reader.take(LARGEST).read_to_end(&mut out);
         (read.is_ok() || !out.is_empty()).then_some(Cow::Owned(out))
     };

@@ -1,5 +1,6 @@
-//! One request against the one before: what stayed, where and why they differ, what the cache
-//! should have read, and what a client that only appends would have paid.
+//! Compares a request with the previous one of its conversation: which segments were kept, where
+//! and why the requests differ, what the cache should have matched, and what a client that only
+//! appends would have paid.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,51 +10,52 @@ use haft_types::{
     CacheKind, CacheMatch, ContentHash, ConversationId, ModelSpec, Request, Segment, Usage,
 };
 
-/// What is known of a recorded request once its reply has ended.
+/// The analysis of a recorded request, made when its reply has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestExplanation {
-    /// The conversation it was recorded in.
+    /// The conversation in which the request was recorded.
     pub conversation: ConversationId,
-    /// Its number there, from 1.
+    /// The request's number in the conversation, starting at 1.
     pub number: u64,
-    /// Whether it stands apart from the agent's own conversation: a title, a summary, a check.
+    /// True for requests outside the agent's own conversation, such as those for a title, a summary
+    /// or a check.
     pub is_side: bool,
     /// The model, as `provider/model`.
     pub model: String,
-    /// The status of the reply.
+    /// The HTTP status of the reply.
     pub status: u16,
-    /// Whether the protocol ended the reply.
+    /// True if the reply contains the end marker of its protocol.
     pub complete: bool,
-    /// Its estimated tokens.
+    /// The estimated number of tokens.
     pub tokens: u64,
-    /// Where it stops being an extension of the request before.
+    /// The first difference to the previous request, or `None` if this request only appends.
     pub broken: Option<RecordedBreak>,
-    /// What a cache that follows the provider's rules would have done with its input, estimated.
+    /// The estimated usage that a cache following the provider's rules would have produced.
     pub predicted: Usage,
-    /// What the provider counted.
+    /// The usage that the provider reported.
     pub billed: Option<Usage>,
-    /// What that costs, in USD, where the model has a price.
+    /// The cost of the reported usage in USD, if the model has a price.
     pub cost: Option<f64>,
-    /// What it would have cost if nothing that was sent before had changed.
+    /// The cost in USD if nothing that was sent before had changed.
     pub append_only_cost: Option<f64>,
-    /// Input tokens that a client that only appends would not have read from the cache.
+    /// The input tokens that even a client that only appends would not have read from the cache.
     pub append_only_uncached: u64,
 }
 
-/// Where a request differs from the one before.
+/// The first difference between a request and the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedBreak {
-    /// How many segments stayed.
+    /// The number of segments before the difference.
     pub kept: usize,
-    /// How many there are.
+    /// The number of segments in the request.
     pub segments: usize,
-    /// What the first segment that differs is.
+    /// The owner of the first segment that differs.
     pub owner: &'static str,
-    /// Why, as far as bytes tell.
+    /// The cause, as far as the bytes show it.
     pub cause: Cause,
 }
 
-/// What a conversation has sent so far, as far as the next request is compared with it.
+/// The state of a conversation with which its next request is compared.
 pub(crate) struct ConversationPast {
     pub(crate) model: String,
     pub(crate) segments: Vec<Segment>,
@@ -61,11 +63,11 @@ pub(crate) struct ConversationPast {
     cache: CacheSimulator,
 }
 
-/// A request in the light of the one before.
+/// The result of comparing a request with the previous one.
 pub(crate) struct RequestComparison {
     pub(crate) broken: Option<RecordedBreak>,
     pub(crate) predicted: Usage,
-    /// Tokens of segments that were never sent before.
+    /// The tokens of segments that were never sent before.
     pub(crate) new_tokens: u64,
     pub(crate) tokens: u64,
 }
@@ -82,8 +84,8 @@ impl ConversationPast {
         }
     }
 
-    /// Compares a request with this past, of which it then is the newest part. `at` is counted from
-    /// any beginning.
+    /// Compares a request with the previous one, and makes it the newest of this state. `at` is the
+    /// time since an arbitrary starting point.
     pub(crate) fn take(
         &mut self,
         request: &Request,
@@ -142,7 +144,7 @@ fn find_break(past: &ConversationPast, model: &str, now: &[Segment]) -> Option<R
     })
 }
 
-/// Why two requests differ from here on. `old` is not empty.
+/// Infers why two requests differ from this point on. `old` must not be empty.
 fn cause(old: &[Segment], new: &[Segment]) -> Cause {
     let hashes = |segments: &[Segment]| {
         segments
@@ -162,8 +164,8 @@ fn cause(old: &[Segment], new: &[Segment]) -> Cause {
         return Cause::SystemChanged;
     }
     if is.contains(&first.entry.hash) {
-        // What stood here stands further back: something that is kept at the end, or was put in
-        // between.
+        // The old segment appears later in the new request. It is either kept at the end or
+        // something was inserted before it.
         return Cause::RemindersMoved;
     }
     let Some(gone) = old.iter().position(|one| is.contains(&one.entry.hash)) else {
@@ -192,8 +194,8 @@ pub(crate) const TOOLS: &str = "tools";
 /// The owner of a segment of the system text.
 pub(crate) const SYSTEM: &str = "system";
 
-/// What a client that only appends would have paid for: everything sent before read from the cache,
-/// the rest fresh. Estimated shares are applied to what was counted.
+/// Returns the usage of a client that only appends: everything sent before is read from the cache,
+/// and the rest is new. The estimated share of new tokens is applied to the reported usage.
 pub(crate) fn append_only(
     comparison: &RequestComparison,
     billed: Option<Usage>,
@@ -202,7 +204,7 @@ pub(crate) fn append_only(
     let billed = billed.filter(|usage| usage.all_input() > 0);
     let all = billed.map_or(comparison.tokens, |usage| usage.all_input());
     let share = comparison.new_tokens as f64 / comparison.tokens.max(1) as f64;
-    // What the cache held anyway it would have held for that client, too.
+    // Tokens that were read from the cache anyway would have been for that client as well.
     let uncached = billed.map_or(all, |usage| usage.input + usage.cache_write);
     let fresh = ((all as f64 * share).round() as u64).min(uncached);
     let output = billed.unwrap_or_default().output;

@@ -1,9 +1,9 @@
-//! The traffic: each request goes to its upstream as it came, and each reply comes back as it
-//! comes.
+//! Forwards traffic: each request goes to its upstream unchanged, and each reply comes back
+//! unchanged.
 //!
-//! Only what belongs to one connection is changed: the host, and the hop-by-hop headers of RFC
-//! 9110. A body is never held back: its bytes pass on as they arrive, in both directions, and a cut
-//! on one side is a cut on the other.
+//! Only what belongs to a single connection is changed: the `host` header, and the hop-by-hop
+//! headers of RFC 9110. Bodies are never buffered: their bytes are forwarded as they arrive, in
+//! both directions, and a connection cut on one side is cut on the other.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::record::masked_path;
 use crate::route::{Route, UpstreamProxies};
 use crate::tee::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
 
-/// Headers that belong to one connection. `host` is set anew for the next one.
+/// The headers that belong to a single connection. `host` is set again for the next connection.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -47,33 +47,33 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// Providers close idle connections after a minute or so; one that is about to be closed must not
-/// be used.
+/// The time after which idle connections are closed. Providers close them after about a minute, and
+/// a connection that is about to be closed must not be used.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// Why there is no proxy.
+/// The reason why the proxy could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// An upstream is no address.
+    /// An upstream is not a valid URL.
     #[error("`{url}` is not an upstream: it must be an http:// or https:// URL")]
     Upstream {
-        /// What was given.
+        /// The URL as given.
         url: String,
     },
-    /// A proxy on the way there is none that HTTP passes through.
+    /// The environment sets a proxy with an unsupported protocol.
     #[error(
         "haft speaks to HTTP proxies only, not to `{scheme}`: set HTTP_PROXY and HTTPS_PROXY to `http://host:port`"
     )]
     Scheme {
-        /// What it speaks.
+        /// The proxy's protocol.
         scheme: String,
     },
-    /// There is no way to check certificates.
+    /// TLS certificates cannot be verified.
     #[error("certificates cannot be checked: {0}")]
     Certificates(#[from] rustls::Error),
 }
 
-/// Where requests go, by the API they are of.
+/// The upstream URL for each API.
 #[derive(Clone, Debug)]
 pub struct Upstreams {
     openai: Uri,
@@ -83,7 +83,8 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// One upstream for everything, or for each API the URL given here, else its provider's own.
+    /// Creates upstreams. `all` replaces every upstream; otherwise `by_api` gives the upstream of
+    /// an API, or `None` for the provider's own URL.
     pub fn new(
         all: Option<&str>,
         by_api: impl Fn(Api) -> Option<String>,
@@ -100,14 +101,14 @@ impl Upstreams {
         })
     }
 
-    /// The same, reached through these proxies.
+    /// Connects to upstreams through these proxies.
     #[must_use]
     pub fn through(self, proxies: UpstreamProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// Where a request goes. What is not a question to a model goes to the provider whose header or
-    /// path it has.
+    /// Returns the upstream for a request. A request that is not addressed to a model goes to the
+    /// provider whose header or path it has.
     fn of(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
@@ -134,7 +135,8 @@ fn parse(url: &str) -> Result<Uri, ProxyError> {
     }
 }
 
-/// The address of a path at an upstream, whose own path goes before it unless it is there already.
+/// Returns the URL of a path at an upstream. The upstream's own path is put in front unless the
+/// path already starts with it.
 fn target(upstream: &Uri, asked: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
     let path = asked.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -166,8 +168,8 @@ struct Forwarder {
 
 type ProxyBody = Either<Tee, Full<Bytes>>;
 
-/// Passes traffic on until `end`. The listener should be one of this machine only. What passed goes
-/// to `traffic`; that nobody listens there is no reason to stop.
+/// Forwards traffic until `end` resolves. The listener should accept connections from this machine
+/// only. Forwarding continues even if `traffic` has no receiver.
 pub async fn serve(
     listener: TcpListener,
     upstreams: Upstreams,
@@ -193,11 +195,12 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or a client that went away: the next one may be luckier.
+            // Accepting fails if there are no file descriptors left or the client has disconnected.
+            // The next connection may succeed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        // Small pieces of a stream must not wait for each other.
+        // Nagle's algorithm would delay the small chunks of a stream.
         let _ = stream.set_nodelay(true);
         let forwarder = Arc::clone(&forwarder);
         connections.spawn(async move {
@@ -205,7 +208,7 @@ pub async fn serve(
                 let forwarder = Arc::clone(&forwarder);
                 async move { Ok::<_, Infallible>(forwarder.pass(request).await) }
             });
-            // A client that breaks off is its own business.
+            // A client that disconnects is not an error.
             let connection = hyper::server::conn::http1::Builder::new()
                 .preserve_header_case(true)
                 .serve_connection(TokioIo::new(stream), answer);
@@ -241,7 +244,7 @@ impl Forwarder {
         let (mut parts, body) = request.into_parts();
         let upstream = self.upstreams.of(&parts);
         if parts.headers.contains_key(UPGRADE) {
-            // Clients that would rather have a WebSocket go on over HTTP when they hear this.
+            // Clients that prefer WebSockets fall back to HTTP on this status.
             return refused(
                 StatusCode::UPGRADE_REQUIRED,
                 "only HTTP/1.1 is passed on, no WebSockets",
@@ -310,7 +313,7 @@ impl Forwarder {
     }
 
     fn send(&self, traffic: Traffic) {
-        // The recorder has stopped: nothing is recorded, and traffic goes on.
+        // Sending fails if the recorder has stopped. Forwarding continues without a record.
         let _ = self.traffic.send(traffic);
     }
 
@@ -372,7 +375,7 @@ impl Forwarder {
     }
 }
 
-/// Takes out what belongs to one connection, and what its `connection` header names.
+/// Removes hop-by-hop headers, and those that the `connection` header lists.
 fn without_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -396,8 +399,8 @@ fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(pair).collect()
 }
 
-/// What a client is told when nobody answers for the upstream, in a form that all four APIs read as
-/// an error.
+/// Returns an error response of the proxy, in a form that clients of all four APIs read as an
+/// error.
 fn refused(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",

@@ -1,12 +1,11 @@
-//! A request body taken apart into segments and put together again, byte for byte.
+//! Splits a request body into segments and joins them again, byte for byte.
 //!
-//! A segment is one tool, one block of the system text or one message, as the JSON it was sent as.
-//! What lies between them is kept in the [`BodyLayout`], which is small: a request that only
+//! A segment is one tool, one block of the system prompt or one message, as the JSON that was sent.
+//! The text between segments is stored in the [`BodyLayout`], which is small: a request that only
 //! appends adds its new messages and one such layout to the record. Markers for the provider's
-//! cache are no part of a segment, because they move while the text stays; they are kept
-//! in the layout, too.
+//! cache are stored in the layout too, because they move while the text stays unchanged.
 //!
-//! Invariant: [`BodyLayout::join`] of the texts [`split`] gave is the body.
+//! Invariant: [`BodyLayout::join`] of the texts returned by [`split_body`] is the original body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +14,7 @@ use haft_types::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What a segment of a body is. The order is that in which providers put them before the model.
+/// The kind of a segment, in the order in which providers pass the kinds to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SegmentKind {
     Tool,
@@ -23,16 +22,16 @@ pub(crate) enum SegmentKind {
     Message,
 }
 
-/// One segment: its JSON without cache markers.
+/// A segment as JSON without cache markers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodySegment {
     pub(crate) kind: SegmentKind,
     pub(crate) text: String,
-    /// Whether the provider is asked to remember the prefix that ends here.
+    /// True if a cache marker asks the provider to cache the prefix up to the end of this segment.
     pub(crate) boundary: bool,
 }
 
-/// Where the segments of a body stood, and everything else it held.
+/// The positions of the segments in a body, and all text around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodyLayout {
     pieces: Vec<LayoutPiece>,
@@ -40,12 +39,12 @@ pub struct BodyLayout {
     marks: Vec<CutMark>,
 }
 
-/// A stretch of a body.
+/// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum LayoutPiece {
     Text(String),
-    /// Segments that follow each other with the same text between them.
+    /// Consecutive segments with identical text between them.
     Run {
         from: usize,
         count: usize,
@@ -53,7 +52,7 @@ enum LayoutPiece {
     },
 }
 
-/// A cache marker that was cut out of a segment.
+/// A cache marker that was cut from a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct CutMark {
     segment: usize,
@@ -61,17 +60,17 @@ struct CutMark {
     text: String,
 }
 
-/// A body in its segments.
+/// A body split into segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SplitBody {
     pub(crate) model: Option<String>,
     pub(crate) segments: Vec<BodySegment>,
     pub(crate) layout: BodyLayout,
-    /// What names the conversation, where the client says so.
+    /// The session id that the client sent.
     pub(crate) session: Option<String>,
 }
 
-/// Takes a body apart. `None` where it is not a request of this API.
+/// Splits a body into segments. Returns `None` if the body is not a request of this API.
 pub(crate) fn split(api: Api, body: &str) -> Option<SplitBody> {
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(body).ok()?;
     let (messages, systems): (&str, &[&str]) = match api {
@@ -102,7 +101,7 @@ pub(crate) fn split(api: Api, body: &str) -> Option<SplitBody> {
     })
 }
 
-/// The elements of a list, or the one value there is.
+/// Returns the elements of a list, or the value itself if it is not a list.
 fn elements(value: &str) -> Vec<&str> {
     match serde_json::from_str::<Vec<&RawValue>>(value) {
         Ok(list) => list.into_iter().map(RawValue::get).collect(),
@@ -110,7 +109,7 @@ fn elements(value: &str) -> Vec<&str> {
     }
 }
 
-/// The id under which a client groups its requests.
+/// Returns the id under which the client groups its requests.
 fn session(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
     let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let metadata = || {
@@ -171,7 +170,7 @@ fn lay_out(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, Body
 }
 
 impl BodyLayout {
-    /// The body, from the texts of its segments.
+    /// Joins the texts of the segments to the original body.
     pub fn join<Text: AsRef<str>>(&self, segments: &[Text]) -> String {
         let mut body = String::new();
         let put = |body: &mut String, index: usize| {
@@ -211,7 +210,7 @@ impl BodyLayout {
         body
     }
 
-    /// Moves the markers of a segment to where they stand in its masked text.
+    /// Moves the markers of a segment to their positions in its masked text.
     pub(crate) fn move_marks(&mut self, segment: usize, place: impl Fn(usize) -> usize) {
         self.marks
             .iter_mut()
@@ -219,7 +218,7 @@ impl BodyLayout {
             .for_each(|mark| mark.at = place(mark.at));
     }
 
-    /// The same with every text between segments changed so.
+    /// Applies `change` to all text between segments.
     #[must_use]
     pub(crate) fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
         for piece in &mut self.pieces {
@@ -231,8 +230,8 @@ impl BodyLayout {
     }
 }
 
-/// A JSON text without its members `cache_control`, and what was cut out where, in places of the
-/// text that is left.
+/// Removes all `cache_control` members from a JSON text. Returns the text and the removed members
+/// with their positions in it.
 fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
     const KEY: &str = "\"cache_control\"";
     let bytes = text.as_bytes();
@@ -257,7 +256,7 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
             let (from, to) = if let Some(before) = comma_before {
                 (before.len(), value_end)
             } else {
-                // The first member takes the comma behind it along.
+                // A first member has no comma before it, so the comma after it is removed.
                 let comma = skip_space(bytes, value_end);
                 (
                     at,
@@ -279,7 +278,7 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
     (out, cut)
 }
 
-/// Behind the string that begins here.
+/// Returns the position after the string that starts at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -301,7 +300,7 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
     at + spaces.count()
 }
 
-/// Behind the value that begins here; the text is known to be JSON.
+/// Returns the position after the value that starts at `start`. The text must be valid JSON.
 fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;

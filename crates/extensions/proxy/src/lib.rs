@@ -1,13 +1,13 @@
-//! A recording proxy: any agent that can be pointed at a base URL runs through it unchanged, and
-//! what it sends is recorded and explained.
+//! A recording proxy: an agent that sends its requests to this proxy's URL works unchanged, while
+//! each request and reply is recorded and explained.
 //!
-//! Traffic comes first: bodies and replies pass as they arrive, byte for byte, and nothing that
-//! goes wrong with the record ever fails a request. This crate must not change what is sent, keep a
-//! key, or print; the front end words what it says.
+//! Traffic comes first: requests and replies are forwarded byte for byte as they arrive, and a
+//! failure of the recorder never fails a request. This crate must not change what is sent, store
+//! keys, or print. The front end formats the events for users.
 //!
-//! Read first: [`serve`] (traffic), [`TrafficRecorder`] (what is kept of it, in the
-//! [`Store`](haft_store::Store) and with the deltas of haft's own requests), [`RequestExplanation`]
-//! (what is said of a request), [`RecordedBody`] (a stored request as the bytes it was).
+//! Read first: [`serve`] (forwarding), [`TrafficRecorder`] (the stored record, in the
+//! [`Store`](haft_store::Store) and in the format of haft's own requests), [`RequestExplanation`]
+//! (the analysis of a request), [`RecordedBody`] (restores the exact bytes of a stored request).
 
 mod encodings;
 mod explain;

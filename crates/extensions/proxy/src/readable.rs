@@ -1,14 +1,14 @@
-//! Elements of requests and replies as messages people can read, whatever API they belong to: the
-//! shapes tell them apart.
+//! Converts elements of requests and replies to messages. The API is not needed, because the shapes
+//! of the elements differ.
 //!
-//! What has no known shape is shown as the JSON it is; nothing is left out and nothing is made up.
+//! Elements of unknown shape become text with their JSON, so nothing is left out or invented.
 
 use haft_types::{Api, Envelope, Image, Part, Role, Thinking, ToolCall, ToolResult};
 use serde_json::Value;
 
 use crate::layout::SegmentKind;
 
-/// The messages one element holds: every result of a tool is a message of its own.
+/// Returns the messages of one element. Each tool result becomes a message of its own.
 pub(crate) fn messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> {
     let Ok(value) = serde_json::from_str::<Value>(json) else {
         return vec![(Role::User, vec![Part::text(json)])];
@@ -23,7 +23,7 @@ pub(crate) fn messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> 
     for part in parts_of(&value, json) {
         let is_result = matches!(part, Part::ToolResult(_));
         match split.last_mut() {
-            // A picture behind a result belongs to it.
+            // An image after a result belongs to the result.
             Some((before, parts))
                 if !is_result && (*before != Role::Tool || matches!(part, Part::Image(_))) =>
             {
@@ -35,7 +35,7 @@ pub(crate) fn messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> 
     split
 }
 
-/// Who speaks in a message of any of the APIs.
+/// Returns the role of a message of any of the APIs.
 pub(crate) fn role_of(value: &Value) -> Role {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match (text("role"), text("type")) {
@@ -48,7 +48,7 @@ pub(crate) fn role_of(value: &Value) -> Role {
     }
 }
 
-/// A tool: its name, then what it is.
+/// Formats a tool as its name followed by its JSON.
 fn tool(value: &Value, json: &str) -> String {
     let of = value.get("function").unwrap_or(value);
     match of.get("name").and_then(Value::as_str) {
@@ -110,7 +110,7 @@ fn chat_call(value: &Value) -> Option<Part> {
     ))
 }
 
-/// One part of a message, or one item of a list of items.
+/// Parses one part of a message, or one item of a list of items.
 pub(crate) fn part(value: &Value) -> Option<Part> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let null = Value::Null;
@@ -224,7 +224,7 @@ fn image(value: &Value) -> Part {
     }
 }
 
-/// The text of a value that is text, a list of texts, or something else.
+/// Returns the text of a value: a string, the joined texts of a list, or the JSON of anything else.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -242,7 +242,8 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// Which API a request is of, by its path; `None` for everything that is not a question to a model.
+/// Returns the API of a request, derived from its path, or `None` if the request is not addressed
+/// to a model.
 pub(crate) fn api_of(method: &str, path: &str) -> Option<Api> {
     let path = path
         .split('?')
@@ -265,7 +266,7 @@ pub(crate) fn api_of(method: &str, path: &str) -> Option<Api> {
     }
 }
 
-/// The model that a path of Gemini's names.
+/// Returns the model named in a path of the Gemini API.
 pub(crate) fn model_in_path(path: &str) -> Option<&str> {
     path.split("/models/").nth(1)?.split(':').next()
 }

@@ -1,9 +1,9 @@
-//! What is kept of traffic: each request in the request log of a conversation, its reply beside it,
-//! both without keys.
+//! Records traffic: each request goes to the request log of a conversation and its reply next to
+//! it, both with keys masked.
 //!
-//! A conversation is found by its prefix ([`grouping`]); its requests are stored as haft's own are,
-//! so that the log grows with what is new and every command that looks at requests can look at
-//! these. Nothing here can fail a request: what goes wrong becomes a [`ProxyEvent::NotRecorded`].
+//! The conversation of a request is found by its prefix ([`grouping`]). Requests are stored like
+//! haft's own, so the log grows only by what is new, and every command that shows requests can show
+//! these. No failure here affects a request: it becomes a [`ProxyEvent::NotRecorded`].
 
 mod entries;
 mod grouping;
@@ -33,87 +33,87 @@ use crate::tee::{CapturedBody, SeenReply, SeenRequest, Traffic};
 use entries::EntryCache;
 use grouping::ProxiedConversation;
 
-/// The namespace of recorded conversations.
 pub const NAMESPACE: &str = "proxy";
-/// Under which key of its metadata a conversation says that it was recorded.
+/// The metadata key that marks a conversation as recorded.
 pub const RECORDED_BY: &str = "recorded_by";
-/// So many of the newest recorded conversations can be continued after a restart.
+/// The maximum number of recorded conversations, newest first, that can be continued after a
+/// restart.
 const CONTINUED: usize = 32;
 
-/// What becomes of traffic, for whoever shows it.
+/// An event of the recorder, for the front end.
 #[derive(Clone, Debug)]
 pub enum ProxyEvent {
     /// A request was recorded and its reply has ended.
     Explained(Box<RequestExplanation>),
-    /// Something passed that could not be recorded.
+    /// A request or a reply could not be recorded.
     NotRecorded {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something passed that is no question to a model.
+    /// A request that is not addressed to a model was forwarded.
     Passed {
         /// The method of the request.
         method: String,
-        /// Its path.
+        /// The path of the request, with keys masked.
         path: String,
         /// The status of the reply.
         status: u16,
     },
 }
 
-/// How the body of a recorded request was laid out, and what else is known of it: kept with the
-/// request as its encoding.
+/// The layout of a recorded request's body, and its metadata. Stored with the request as its
+/// encoding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBody {
-    /// The model, as it was known then.
+    /// The model's specification at the time of the request.
     pub spec: ModelSpec,
-    /// Where the segments stood.
+    /// The layout of the body.
     pub layout: BodyLayout,
     /// The method of the request.
     pub method: String,
-    /// Its path, with keys masked.
+    /// The path of the request, with keys masked.
     pub path: String,
-    /// Its headers, with keys masked.
+    /// The headers of the request, with keys masked.
     pub headers: Vec<(String, String)>,
 }
 
 impl RecordedBody {
-    /// The layout of a logged request; `None` for requests of haft itself.
+    /// Parses the encoding of a logged request. Returns `None` for haft's own requests.
     pub fn read(encoding: &str) -> Option<Self> {
         serde_json::from_str(encoding).ok()
     }
 
-    /// The body, from the messages of its segments.
+    /// Restores the body from the messages of its segments.
     pub fn join<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> String {
         let texts: Vec<_> = messages.into_iter().map(Message::joined_text).collect();
         self.layout.join(&texts)
     }
 }
 
-/// A reply as it was recorded, under [`exchange_key`].
+/// A recorded reply, stored under [`exchange_key`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedExchange {
     /// The status of the reply.
     pub status: u16,
-    /// Its headers, with keys masked.
+    /// The headers of the reply, with keys masked.
     pub headers: Vec<(String, String)>,
-    /// Its body without compression, secrets masked.
+    /// The decompressed body, with secrets masked.
     pub body: String,
-    /// Whether `body` is base64, because the body is not text.
+    /// True if `body` is base64, because the body is not text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_base64: bool,
-    /// Whether its last byte came.
+    /// True if the body arrived completely.
     pub is_whole: bool,
-    /// From the request to the end of the reply.
+    /// The time from the request to the end of the reply.
     pub milliseconds: u64,
 }
 
-/// Where the reply of a request is kept among the states of its conversation.
+/// Returns the key under which a reply is stored in the state of its conversation.
 pub fn exchange_key(number: u64) -> String {
     format!("exchange/{number}")
 }
 
-/// A recorded segment as people read it: what was sent is the JSON in its text.
+/// Converts a recorded segment, whose text is the JSON that was sent, to a message for display.
 pub fn readable(message: &Message, owner: &str) -> Message {
     let mut shown = message.clone();
     let parts = entries::decoded_messages(entries::kind_of(owner), &message.joined_text());
@@ -121,21 +121,20 @@ pub fn readable(message: &Message, owner: &str) -> Message {
     shown
 }
 
-/// What a recorder is given.
+/// The dependencies of a recorder.
 pub struct RecorderSetup {
-    /// Where it records.
+    /// The store for the record.
     pub store: Arc<dyn Store>,
-    /// Which models there are, with their prices.
+    /// The known models and their prices.
     pub catalogue: Catalogue,
-    /// Secrets that may occur in what passes.
+    /// Secrets to mask in recorded text.
     pub secrets: Vec<String>,
-    /// Tells the time.
     pub clock: Arc<dyn Clock>,
-    /// Names new conversations.
+    /// Creates the ids of new conversations.
     pub ids: Arc<dyn IdSource>,
 }
 
-/// Records traffic, one piece after another.
+/// Records traffic, one message at a time.
 pub struct TrafficRecorder {
     setup: RecorderSetup,
     masker: Masker,
@@ -146,7 +145,7 @@ pub struct TrafficRecorder {
     began: Timestamp,
 }
 
-/// A request taken apart, before it belongs to a conversation.
+/// A request that was split into segments but not yet assigned to a conversation.
 struct PreparedRequest {
     seen: SeenRequest,
     session: Option<String>,
@@ -155,7 +154,7 @@ struct PreparedRequest {
     spec: ModelSpec,
 }
 
-/// What is recorded once the reply before it is.
+/// Traffic that is recorded after an earlier reply.
 enum WaitingTraffic {
     Request(Box<PreparedRequest>),
     Reply(SeenReply),
@@ -172,7 +171,7 @@ struct OpenExchange {
 }
 
 impl TrafficRecorder {
-    /// A recorder that has seen nothing yet.
+    /// Creates a recorder. Conversations of earlier runs are loaded by [`Self::run`].
     pub fn new(setup: RecorderSetup) -> Self {
         let masker = Masker::knowing(&setup.secrets);
         let began = setup.clock.now();
@@ -187,7 +186,7 @@ impl TrafficRecorder {
         }
     }
 
-    /// Records until nothing more can come, telling `observe` what becomes of it.
+    /// Records traffic until all senders are dropped, and reports the results to `observe`.
     pub async fn run(
         mut self,
         mut traffic: UnboundedReceiver<Traffic>,
@@ -216,12 +215,12 @@ impl TrafficRecorder {
                 }),
             }
         }
-        // What was waited for does not come any more.
+        // The replies that the waiting traffic depends on will not arrive any more.
         self.open.clear();
         for waiting in std::mem::take(&mut self.waiting) {
             self.take(waiting, &observe).await;
         }
-        // What was not awaited is durable only now.
+        // The store may have deferred writes, which are durable only after this.
         if let Err(error) = self.setup.store.flush().await {
             observe(ProxyEvent::NotRecorded {
                 reason: error.to_string(),
@@ -229,9 +228,8 @@ impl TrafficRecorder {
         }
     }
 
-    /// Records a piece of traffic, and then what waited for it. A client may send its next request
-    /// before the last byte of a reply has passed: in the record the reply comes first all the
-    /// same.
+    /// Records a message and then the traffic that waited for it. A client may send its next
+    /// request before the last byte of a reply was forwarded, but the record keeps the reply first.
     async fn take(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
         let mut queue = VecDeque::from([traffic]);
         while let Some(next) = queue.pop_front() {
@@ -263,7 +261,7 @@ impl TrafficRecorder {
         self.waiting.iter().any(of)
     }
 
-    /// What was recorded before, so that a conversation goes on where it was.
+    /// Loads the newest recorded conversations, so that requests can continue them.
     async fn load(&mut self) -> Result<(), StoreError> {
         let store = Arc::clone(&self.setup.store);
         let rows = store
@@ -289,7 +287,7 @@ impl TrafficRecorder {
         Ok(())
     }
 
-    /// Takes a request apart.
+    /// Splits a request into segments and determines its model.
     fn prepare(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
         let body = text_of(&seen.headers, &seen.body)?;
         let split = split(seen.api, &body)
@@ -335,13 +333,13 @@ impl TrafficRecorder {
         recorded
             .map(|open| drop(self.open.insert(exchange, open)))
             .map_err(|error| {
-                // What the store holds of it is not known any more.
+                // The stored state of the conversation is unknown now, so it is not continued.
                 self.conversations.swap_remove(index);
                 error.to_string()
             })
     }
 
-    /// A conversation that was not there before.
+    /// Creates a conversation for a request that continues none.
     async fn begin(&mut self, prepared: &PreparedRequest) -> Result<usize, StoreError> {
         let PreparedRequest {
             seen,
@@ -408,13 +406,14 @@ impl TrafficRecorder {
             path,
             headers,
         };
-        // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
+        // Serialization cannot fail in practice. If it did, the empty text would not be read as an
+        // encoding.
         let text = serde_json::to_string(&encoding).unwrap_or_default();
         let spec = encoding.spec;
         let conversation = &mut self.conversations[index];
         for message in conversation.new_messages(&segments) {
             match store.append(&conversation.id, &message).await {
-                // Two requests at once may bring the same message.
+                // Two concurrent requests may contain the same message.
                 Ok(()) | Err(StoreError::MessageIdTaken { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -530,7 +529,7 @@ impl TrafficRecorder {
         store.append(id, &message).await
     }
 
-    /// The reply as a message of the dialogue.
+    /// Converts the reply to a message of the conversation.
     fn message(&self, open: &OpenExchange, seen: &SeenReply, reply: &RecordedReply) -> Message {
         let mut hasher = Hasher::default();
         hasher
@@ -552,7 +551,7 @@ impl TrafficRecorder {
         message
     }
 
-    /// Takes note of the keys of a request, which must not be stored wherever they occur.
+    /// Adds the keys of a request to the secrets that are masked everywhere.
     fn learn(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
         let values =
@@ -568,7 +567,8 @@ impl TrafficRecorder {
         }
     }
 
-    /// What is known of the model: of the provider at this upstream, else of the API's own.
+    /// Returns the specification of a model, looked up under the provider with this upstream, or
+    /// else under the API's own provider.
     fn spec(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
         let model = model
             .or_else(|| model_in_path(&seen.path))
@@ -612,7 +612,7 @@ impl TrafficRecorder {
     }
 }
 
-/// The text of a body.
+/// Returns the decompressed text of a body.
 fn text_of(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
     if body.is_too_large {
         return Err("there is too much to be recorded at once".to_owned());
@@ -650,7 +650,7 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 const MASKED: &str = "[masked]";
 
-/// Whether a header holds a key, by its name.
+/// True if a header with this name contains a key.
 fn is_secret_header(name: &str) -> bool {
     const SECRET: [&str; 4] = ["authorization", "api-key", "cookie", "token"];
     let name = name.to_ascii_lowercase();
@@ -669,7 +669,7 @@ fn masked_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     headers.iter().map(pair).collect()
 }
 
-/// Whether a parameter of a query holds a key, by its name.
+/// True if a query parameter with this name contains a key.
 fn is_secret_parameter(name: &str) -> bool {
     matches!(
         name.to_ascii_lowercase().as_str(),
@@ -686,7 +686,7 @@ fn secret_query(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// A path with the keys of its query masked.
+/// Masks the keys in the query of a path.
 pub(crate) fn masked_path(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else {
         return path.to_owned();
@@ -701,7 +701,7 @@ pub(crate) fn masked_path(path: &str) -> String {
     )
 }
 
-/// The hash that stands for one occurrence of a text.
+/// Returns a hash that is unique for each occurrence of a text in a request.
 fn occurrence_hash(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
     Hasher::default()
         .update(&[kind as u8])

@@ -1,26 +1,26 @@
-//! What a recorded reply says: its parts, its usage, and whether it came to its end. Streams and
-//! whole bodies of all four APIs.
+//! Parses recorded replies: their parts, their usage, and whether they are complete. Handles
+//! streams and complete bodies of all four APIs.
 
 use haft_types::{Part, ToolCall, Usage};
 use serde_json::Value;
 
 use crate::readable::{part, thought};
 
-/// A reply, as far as it came.
+/// A parsed reply, as far as it arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedReply {
     pub(crate) parts: Vec<Part>,
-    /// As the provider counted; absent where it did not.
+    /// The usage that the provider reported.
     pub(crate) usage: Option<Usage>,
-    /// Whether the protocol ended it.
+    /// True if the reply contains the end marker of its protocol.
     pub(crate) complete: bool,
 }
 
-/// Reads the body of a reply.
+/// Parses the body of a reply.
 pub(crate) fn read(body: &str) -> RecordedReply {
     let mut reply = ReplyReader::default();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
-        // Gemini without `alt=sse` streams one list.
+        // Without `alt=sse`, Gemini streams a single JSON list.
         match &value {
             Value::Array(list) => list.iter().for_each(|event| reply.event(event)),
             _ => reply.event(&value),
@@ -45,9 +45,9 @@ struct ReplyReader {
     parts: Vec<Part>,
     usage: Option<Usage>,
     complete: bool,
-    /// Calls of the chat protocol, which come in pieces by their number.
+    /// Tool calls of the chat API, whose pieces carry an index.
     calls: Vec<ToolCall>,
-    /// The arguments of a block that is being streamed.
+    /// The streamed arguments of the current block.
     arguments: String,
 }
 
@@ -81,7 +81,7 @@ impl ReplyReader {
         }
     }
 
-    /// Chunks and bodies that do not say what they are.
+    /// Reads a chunk or a body without a type.
     fn untyped(&mut self, event: &Value) {
         self.count(event.get("usage").or(event.get("usageMetadata")));
         if let Some(output) = event.get("output").and_then(Value::as_array) {
@@ -152,7 +152,8 @@ impl ReplyReader {
                 .get("index")
                 .and_then(Value::as_u64)
                 .map_or(place, |index| index as usize);
-            // A number out of order is a server's mistake; its pieces go to a call of their own.
+            // An index out of order is an error of the server. Its pieces go to a call of their
+            // own.
             if index >= self.calls.len() {
                 let (id, name, arguments) = Default::default();
                 self.calls.push(ToolCall {
@@ -214,8 +215,8 @@ impl ReplyReader {
         }
     }
 
-    /// The counts of a provider in classes that do not overlap. Later ones of a stream hold more
-    /// than earlier ones.
+    /// Adds a provider's counts, converted to classes that do not overlap. Later counts of a stream
+    /// replace earlier ones.
     fn count(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.filter(|usage| usage.is_object()) else {
             return;
@@ -230,8 +231,8 @@ impl ReplyReader {
         let written = number("/cache_creation_input_tokens")
             .or(number("/input_tokens_details/cache_write_tokens"));
         let all = number("/prompt_tokens").or(number("/promptTokenCount"));
-        // Anthropic's input has neither what was read nor what was written; everybody else's has
-        // both.
+        // Anthropic's input excludes the tokens that were read from or written to the cache. The
+        // other providers' input includes them.
         let is_apart = usage.get("cache_read_input_tokens").is_some()
             || usage.get("input_tokens_details").is_none();
         let cached_input = cached.unwrap_or(known.cached_input);
@@ -272,7 +273,7 @@ impl ReplyReader {
     }
 }
 
-/// The parts of an item of OpenAI's Responses.
+/// Returns the parts of an item of the Responses API.
 fn items(item: &Value) -> Vec<Part> {
     match item.get("content").and_then(Value::as_array) {
         Some(content) if item.get("type").and_then(Value::as_str) != Some("reasoning") => {

@@ -1,7 +1,8 @@
-//! The way to an upstream: straight, or through the HTTP proxy that the environment names for it.
+//! Connects to an upstream, either directly or through the HTTP proxy that the environment sets for
+//! it.
 //!
-//! A proxy is asked for a tunnel, whatever the scheme of the upstream: it then passes bytes and
-//! changes nothing.
+//! The proxy is asked for a `CONNECT` tunnel even for `http` upstreams, so that it forwards bytes
+//! without changing them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,15 +18,17 @@ use tower_service::Service;
 
 use crate::ProxyError;
 
-/// The proxies that requests go through, as `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` have them.
+/// The proxies for upstream connections, with the meaning of `HTTP_PROXY`, `HTTPS_PROXY` and
+/// `NO_PROXY`.
 #[derive(Clone, Debug, Default)]
 pub struct UpstreamProxies(Option<Arc<Matcher>>);
 
 impl UpstreamProxies {
-    /// For upstreams of `http`, for those of `https`, and the hosts that are reached without one.
+    /// Creates the proxies from a proxy for `http` upstreams, one for `https` upstreams, and the
+    /// hosts to be reached directly.
     pub fn new([http, https, except]: [Option<String>; 3]) -> Result<Self, ProxyError> {
         for proxy in [&http, &https].into_iter().flatten() {
-            // Its URL may hold a password: only the scheme is repeated.
+            // The proxy's URL may contain a password, so the error repeats only the scheme.
             if let Some((scheme, _)) = proxy
                 .split_once("://")
                 .filter(|(scheme, _)| *scheme != "http")
@@ -45,7 +48,7 @@ impl UpstreamProxies {
     }
 }
 
-/// Connects to upstreams.
+/// Connects to upstreams, through a proxy if one is set.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) http: HttpConnector,

@@ -1,4 +1,4 @@
-//! A body that passes through and is remembered, and what is remembered of an exchange.
+//! Bodies that record the bytes they forward, and the captured requests and replies.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,41 +10,42 @@ use bytes::Bytes;
 use haft_types::Api;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-/// What is held in memory for the record at most; traffic beyond it passes unrecorded.
+/// The maximum bytes held in memory for the recorder. Traffic beyond this limit is forwarded
+/// without being recorded.
 const MOST_HELD: usize = 512 << 20;
 
-/// Something that passed, on its way to the [`TrafficRecorder`](crate::TrafficRecorder).
+/// Traffic on its way to the [`TrafficRecorder`](crate::TrafficRecorder).
 #[derive(Debug)]
 pub enum Traffic {
-    /// A request of one of the four APIs has been sent in full.
+    /// A request of one of the four supported APIs was forwarded, completely or not.
     Request(SeenRequest),
-    /// Its reply has ended, one way or another.
+    /// The reply to such a request has ended, completely or not.
     Reply(SeenReply),
-    /// Something else passed.
+    /// Any other exchange.
     Other {
         /// The method of the request.
         method: String,
-        /// Its path, with keys masked.
+        /// The path of the request, with keys masked.
         path: String,
         /// The status of the reply.
         status: u16,
     },
 }
 
-/// A request that passed.
+/// A request that was forwarded.
 #[derive(Debug)]
 pub struct SeenRequest {
     pub(crate) exchange: u64,
     pub(crate) api: Api,
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Where it went: host and port.
+    /// The host and port of the upstream.
     pub(crate) upstream: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: CapturedBody,
 }
 
-/// A reply that passed.
+/// A reply that was forwarded.
 #[derive(Debug)]
 pub struct SeenReply {
     pub(crate) exchange: u64,
@@ -55,15 +56,15 @@ pub struct SeenReply {
     pub(crate) elapsed: Duration,
 }
 
-/// The bytes of a body, as far as they came. Dropping it gives its memory back.
+/// The captured bytes of a body. Dropping it returns its share of the memory limit.
 #[derive(Debug, Default)]
 pub(crate) struct CapturedBody {
     chunks: Vec<Bytes>,
     size: usize,
     held: Arc<AtomicUsize>,
-    /// Whether it came to its end.
+    /// True if the body arrived completely.
     pub(crate) is_whole: bool,
-    /// Whether there was no room for it.
+    /// True if the memory limit was reached and nothing was captured.
     pub(crate) is_too_large: bool,
 }
 
@@ -111,7 +112,7 @@ impl Drop for CapturedBody {
 
 type Ended = Box<dyn FnOnce(CapturedBody) + Send>;
 
-/// A body as it comes, which says at its end what it held.
+/// A forwarded body that passes the captured bytes to a callback when it ends.
 pub(crate) struct Tee {
     inner: Incoming,
     captured: CapturedBody,
@@ -131,7 +132,7 @@ impl Tee {
         tee
     }
 
-    /// A body that nobody remembers.
+    /// Creates a body that is forwarded without being captured.
     pub(crate) fn plain(inner: Incoming) -> Self {
         Self {
             inner,
@@ -163,7 +164,7 @@ impl Body for Tee {
                 if let Some(data) = frame.data_ref().filter(|_| self.ended.is_some()) {
                     self.captured.take(data);
                 }
-                // Whoever knows the length does not ask again behind the last byte.
+                // A reader that knows the length does not poll again after the last byte.
                 if self.inner.is_end_stream() {
                     self.end(true);
                 }

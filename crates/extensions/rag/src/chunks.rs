@@ -1,18 +1,18 @@
-//! A text in passages of some dozen lines, each with the names it defines.
+//! Splits a text into passages of some dozen lines.
 //!
-//! Invariant: the passages cover every line of the text once and in order. A passage begins where a
-//! reader would begin: at a heading, at a definition with its comment, after an empty line.
+//! Invariant: the passages contain every line of the text once and in order. A passage begins where
+//! a reader would begin: at a heading, at a definition with its comment, or after an empty line.
 
-/// A passage should have so many lines,
+/// The preferred number of lines of a passage.
 const WANTED: usize = 40;
-/// and never fewer than this before the end,
+/// The minimum number of lines of a passage, except for the last one.
 const FEWEST: usize = 12;
-/// nor more than this,
+/// The maximum number of lines of a passage.
 const MOST: usize = 64;
-/// nor more bytes, unless a single line has them.
+/// The maximum size of a passage in bytes, unless it has a single line.
 const MOST_BYTES: usize = 6 * 1024;
 
-/// Words that are followed by the name they define.
+/// Keywords that are followed by the name that they define, in many languages.
 const DEFINING: [&str; 22] = [
     "class",
     "const",
@@ -41,19 +41,19 @@ const DEFINING: [&str; 22] = [
 /// A passage of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextChunk {
-    /// Its first line, from 1.
+    /// The first line, starting at 1.
     pub(crate) start: usize,
-    /// Its last line.
+    /// The last line, inclusive.
     pub(crate) end: usize,
-    /// Headings and lines that define a name.
+    /// The headings and the lines that define a name.
     pub(crate) names: String,
-    /// Lines that are comments, in most languages.
+    /// The comment lines, as recognized in most languages.
     pub(crate) comments: String,
-    /// All of it.
+    /// The complete text of the passage.
     pub(crate) text: String,
 }
 
-/// Cuts a text into passages.
+/// Splits a text into passages. A blank passage is merged into the one before.
 pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -89,7 +89,8 @@ pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
     found
 }
 
-/// Where the passage that begins at `start` ends: at the best place to begin the next one.
+/// Returns the line after the end of the passage that begins at `start`: the best line to begin the
+/// next passage at.
 fn end_of(lines: &[&str], start: usize) -> usize {
     let mut bytes = 0;
     let mut limit = start;
@@ -111,7 +112,7 @@ fn end_of(lines: &[&str], start: usize) -> usize {
         .unwrap_or(limit)
 }
 
-/// How well a passage begins at this line.
+/// Rates how well a passage begins at line `at`; higher is better.
 fn begins_at(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
     let before = at
@@ -128,7 +129,7 @@ fn begins_at(lines: &[&str], at: usize) -> usize {
     }
 }
 
-/// Whether a line is a heading of Markdown.
+/// True for a Markdown heading.
 fn is_heading(line: &str) -> bool {
     let marks = line.bytes().take_while(|byte| *byte == b'#').count();
     (1..=6).contains(&marks) && line.as_bytes().get(marks) == Some(&b' ')
@@ -141,7 +142,7 @@ fn is_comment(line: &str) -> bool {
         .any(|mark| line.starts_with(mark))
 }
 
-/// Whether a line defines a name, in most languages.
+/// True if the line defines a name, as recognized in most languages.
 fn defines(line: &str) -> bool {
     let line = line.trim_start();
     if line.starts_with(['/', '*', '#', '"', '\'']) {
@@ -150,7 +151,7 @@ fn defines(line: &str) -> bool {
     let mut words = line
         .split(|one: char| !one.is_alphanumeric() && one != '_')
         .filter(|word| !word.is_empty());
-    // Visibility and the like stand before: `pub(crate) async unsafe fn`.
+    // Modifiers precede the keyword, as in `pub(crate) async unsafe fn`.
     words.by_ref().take(5).any(|word| DEFINING.contains(&word))
 }
 

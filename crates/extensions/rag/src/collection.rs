@@ -1,4 +1,4 @@
-//! A collection by its name, whatever answers for it.
+//! A named collection that a model can query, answered by a local index or a server.
 
 use std::sync::Arc;
 
@@ -6,56 +6,53 @@ use crate::local::{Local, Passage};
 use crate::remote::{Remote, RemoteError};
 use crate::{PassageResults, RagError, hybrid};
 
-/// A collection the model can ask.
+/// A collection that the model can query.
 #[derive(Clone, Debug)]
 pub struct Collection {
-    /// Its name.
     pub name: String,
-    /// What it is about.
+    /// The subject of the collection; the model chooses by it.
     pub description: String,
-    /// Who answers.
     pub kind: CollectionKind,
 }
 
-/// Who answers for a collection.
+/// The source of a collection's answers.
 #[derive(Clone, Debug)]
 pub enum CollectionKind {
-    /// An index over folders.
+    /// An index over local folders.
     Local(Arc<Local>),
     /// A server.
     Remote(Arc<Remote>),
 }
 
-/// What a collection answered.
+/// The answer of a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionAnswer {
     /// Passages of files.
     Passages(PassageResults),
-    /// What a server said.
+    /// The answer of a server.
     Told {
-        /// The answer.
         text: String,
-        /// Its sources, where the server names them.
+        /// The sources, if the server reports them.
         sources: Vec<String>,
     },
 }
 
-/// Why a collection gave no answer.
+/// An error of a query.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Its index or its folders.
+    /// An error of the index or the folders.
     #[error(transparent)]
     Local(#[from] RagError),
-    /// Its server.
+    /// An error of the server.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The search itself.
+    /// The search task panicked or was aborted.
     #[error("the search broke off: {0}")]
     Broken(String),
 }
 
 impl Collection {
-    /// The passages or the answer to a question; at most `top` passages.
+    /// Answers a question with text, or with at most `top` passages.
     pub async fn ask(&self, question: &str, top: usize) -> Result<CollectionAnswer, AskError> {
         match &self.kind {
             CollectionKind::Local(local) => {
@@ -65,7 +62,7 @@ impl Collection {
                 }
                 let local = Arc::clone(local);
                 let question = question.to_owned();
-                // The index reads files and waits for locks.
+                // The query reads files and waits for locks.
                 let found = tokio::task::spawn_blocking(move || local.query(&question, top)).await;
                 Ok(CollectionAnswer::Passages(
                     found.map_err(|error| AskError::Broken(error.to_string()))??,
@@ -83,7 +80,7 @@ impl Collection {
 }
 
 impl Passage {
-    /// Where it stands, as editors and tools write it.
+    /// Formats the location as `PATH:FIRST-LAST`.
     pub fn source(&self) -> String {
         format!(
             "{}:{}-{}",

@@ -1,4 +1,4 @@
-//! The `[rag.NAME]` sections.
+//! The `[rag.NAME]` sections of the configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectionConfig {
-    /// What it is about, in a sentence: the model chooses by it.
+    /// The subject of the collection, in a sentence; the model chooses by it.
     pub description: String,
-    /// The folders it is made of, absolute or from `~/`.
+    /// The folders to index, absolute or beginning with `~/`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// The server that answers, up to and with its `/v1`.
+    /// The URL of the server that answers, ending in `/v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The model to name to the server; the name of the collection when absent.
+    /// The model to name to the server; defaults to the collection's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The environment variable that holds the server's key.
@@ -33,16 +33,15 @@ pub struct CollectionConfig {
     pub api_key_env: Option<String>,
 }
 
-/// Where a collection's answers come from.
+/// The source of a collection's answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectionSource {
-    /// Folders of this machine.
+    /// Local folders.
     Folders(Vec<PathBuf>),
-    /// A server.
     Url(url::Url),
 }
 
-/// A section that makes no collection.
+/// The error of a section that defines no valid collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`[rag.{name}]`: {why}")]
 pub struct CollectionConfigError {
@@ -51,7 +50,7 @@ pub struct CollectionConfigError {
 }
 
 impl CollectionConfig {
-    /// Where its answers come from. `home` is what `~` stands for.
+    /// Returns the source of the collection. `home` replaces `~`.
     pub fn source(
         &self,
         name: &str,

@@ -1,32 +1,28 @@
-//! Why a collection could not be asked.
+//! Errors of a collection over local folders.
 
 use std::path::PathBuf;
 
-/// Why a collection could not be asked.
+/// An error of a collection over local folders.
 #[derive(Debug, thiserror::Error)]
 pub enum RagError {
-    /// None of its folders is there.
+    /// None of the folders exists.
     #[error("none of the folders of the collection is there ({}); bring them back, or change `folders` in its configuration", show(.0))]
     NoFolder(Vec<PathBuf>),
-    /// A file of the index could not be made, locked or removed.
+    /// A file of the index could not be created, locked, or removed.
     #[error("cannot {action} `{}`: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The action, as a verb for the message.
         action: &'static str,
-        /// With which file.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
-    /// Another process holds the index, and it holds nothing yet.
+    /// Another process is building the index, which is still empty.
     #[error("another process is building the index `{}`; try again when it is done", .0.display())]
     Busy(PathBuf),
-    /// The index failed.
+    /// The database failed.
     #[error("the index `{}` failed: {source}; it can be deleted, and is made again", .path.display())]
     Database {
-        /// The index.
         path: PathBuf,
-        /// What the database says.
         source: rusqlite::Error,
     },
 }

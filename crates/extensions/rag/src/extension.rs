@@ -18,13 +18,13 @@ use crate::local::Local;
 use crate::remote::{Remote, RemoteError};
 use crate::tool::use_rag_tool;
 
-/// The section of the configuration, and the code of its notices.
+/// The configuration section, and the code of its notices.
 const NAME: &str = "rag";
 
-/// The notice of a run with a cost limit, where an embedding model is configured.
+/// The notice of a run with a cost limit, if an embedding model is configured.
 const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
 
-/// Gives a session the tool that queries the collections.
+/// Adds the tool that queries the user's collections to a session.
 pub struct RagExtension;
 
 impl Extension for RagExtension {
@@ -51,7 +51,7 @@ impl Extension for RagExtension {
     }
 }
 
-/// Why a configured collection, or the embedding model, cannot be used.
+/// The reason why a configured collection or the embedding model cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum CollectionSetupError {
     #[error(
@@ -78,18 +78,18 @@ enum CollectionSetupError {
     Server(#[from] RemoteError),
 }
 
-/// The collections of the configuration.
+/// The configured collections and their problems.
 #[derive(Default)]
 pub struct ConfiguredCollections {
-    /// The collections that can be queried, in order of their names.
+    /// The collections that can be queried, ordered by name.
     pub collections: Vec<Collection>,
     /// The problems of the other collections and of the embedding model.
     pub problems: Vec<String>,
     /// Keys of servers, which must not be shown or stored.
     keys: Vec<String>,
-    /// Makes vectors for collections over folders.
+    /// The server that computes embeddings for collections over folders.
     embedder: Option<Arc<Remote>>,
-    /// Notices that are no failures.
+    /// Notices that are not failures.
     remarks: Vec<String>,
 }
 
@@ -112,8 +112,8 @@ impl ConfiguredCollections {
         loaded.with_sections(places, config)
     }
 
-    /// Like [`Self::load`], but without the embedding model: for a run with a cost limit, because
-    /// the cost of vectors is not counted.
+    /// Like [`Self::load`], but without the embedding model. Used for a run with a cost limit,
+    /// because the cost of embeddings is not known in advance.
     fn without_vectors(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
         if !config.model_roles.own(ModelRole::Embedding).is_empty() {
@@ -122,7 +122,7 @@ impl ConfiguredCollections {
         loaded.with_sections(places, config)
     }
 
-    /// Returns the provider of the embedding model `name` as the server that makes vectors.
+    /// Creates the client for the embedding model `name`.
     fn embedder(
         &mut self,
         places: &Places,

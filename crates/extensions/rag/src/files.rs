@@ -1,8 +1,8 @@
-//! Which files of a folder belong to a collection, and their text.
+//! Finds the files of a folder that belong to a collection, and decodes their text.
 //!
-//! The tree's own ignore files are honoured, hidden files are left out, and so is what is no text,
-//! too large, or looks like it holds a secret. Links are not followed: a collection holds what lies
-//! in its folders.
+//! Ignore files inside the folder are respected. Hidden, binary, and large files are skipped, and
+//! files whose names suggest secrets. Links are not followed, so a collection contains only files
+//! below its folders.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use ignore::WalkBuilder;
 
-/// A file larger than this is data, not something to read.
+/// The size limit of a file in bytes. Larger files are taken for data.
 pub(crate) const LARGEST: u64 = 1024 * 1024;
 
-/// Names of files that hold secrets; a `*` stands at the beginning or the end.
+/// Names of files that contain secrets, with an optional `*` at the beginning or the end.
 const SECRET: [&str; 22] = [
     ".env",
     ".env.*",
@@ -44,11 +44,11 @@ const SECRET: [&str; 22] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectionFile {
     pub(crate) path: PathBuf,
-    /// Changes whenever the file may have changed.
+    /// The size and times of the file; different whenever the file may have changed.
     pub(crate) stamp: String,
 }
 
-/// Every file of a folder that may belong to a collection, in no order that matters.
+/// Lists the files of a folder that may belong to a collection, in no particular order.
 pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
     let mut builder = WalkBuilder::new(folder);
     builder
@@ -64,7 +64,8 @@ pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
                 .metadata()
                 .ok()
                 .filter(|about| about.len() <= LARGEST)?;
-            // The time of the last change of the inode tells of a file whose own time was set back.
+            // The change time of the inode reveals a change even if the modification time was set
+            // back.
             let stamp = format!(
                 "{}:{}.{:09}:{}.{:09}",
                 about.len(),
@@ -92,7 +93,7 @@ fn is_secret(name: &str) -> bool {
     )
 }
 
-/// The bytes of a file, up to the largest size; none when it cannot be read.
+/// Reads the first [`MAX_FILE_BYTES`] bytes of a file. Returns `None` if the file cannot be read.
 pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)
@@ -103,7 +104,7 @@ pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The text of a file; none when it is no text.
+/// Decodes a file in its detected encoding. Returns `None` if the file is not text.
 pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     if let Some((encoding, mark)) = encoding_rs::Encoding::for_bom(bytes) {
         let (text, broken) = encoding.decode_without_bom_handling(bytes.get(mark..)?);
@@ -115,8 +116,8 @@ pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Some(text.to_owned());
     }
-    // Text in a legacy encoding has no control characters but these; compressed or compiled data
-    // has plenty.
+    // Text in a legacy encoding contains no other control characters; compressed or compiled data
+    // does.
     let is_text =
         |byte: &u8| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
     if !bytes.iter().all(is_text) {

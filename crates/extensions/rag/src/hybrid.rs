@@ -1,8 +1,8 @@
-//! A collection asked by words and by meaning: vectors are made for what has none, then both
-//! rankings become one.
+//! Searches a collection by keywords and by meaning: computes the missing embeddings, then fuses
+//! both rankings.
 //!
-//! Invariant: where the server that makes vectors does not answer, the question is answered by
-//! words alone, and that is said.
+//! Invariant: if the embedding server fails, the question is answered by keywords alone, and a note
+//! says so.
 
 use std::sync::Arc;
 
@@ -12,21 +12,22 @@ use crate::collection::AskError;
 use crate::local::{Local, PassageResults};
 use crate::remote::{EmbeddingCost, Remote, RemoteError};
 
-/// So many texts are sent at once.
+/// The number of texts in one embedding request.
 const AT_ONCE: usize = 32;
-/// So many passages get a vector before one question is answered; the others later.
+/// The maximum number of passages to embed before one question is answered. Later questions embed
+/// the others.
 const MOST: usize = 2_048;
-/// More of a passage than this says nothing new of it, and many models take no more.
+/// The maximum length of a text that is embedded, in characters. Many models accept no more.
 const MOST_CHARACTERS: usize = 8_000;
 
-/// The passages that answer a question best.
+/// Returns the passages that answer the question best.
 pub(crate) async fn query(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
     question: &str,
     top: usize,
 ) -> Result<PassageResults, AskError> {
-    // Brings the index up to date, and is the answer where there are no vectors.
+    // This query updates the index, and its result is the answer if there are no embeddings.
     let by_words = Arc::clone(local);
     let asked = question.to_owned();
     let mut found = blocking(move || by_words.query(&asked, top)).await?;
@@ -60,7 +61,8 @@ fn by_words_alone(mut found: PassageResults, why: &RemoteError) -> PassageResult
     found
 }
 
-/// Makes vectors for passages that have none, and says how many are still without.
+/// Computes embeddings for passages without one. Returns the number of passages that still have
+/// none.
 async fn make_vectors(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
@@ -86,14 +88,14 @@ async fn make_vectors(
     Ok(Ok(all.saturating_sub(pending.len())))
 }
 
-/// What is sent of a text: no secrets, and not more than says something.
+/// Prepares a text for embedding: masks secrets and cuts it to the maximum length.
 fn sent(text: &str) -> String {
     let masked = Masker::default().mask(text).into_owned();
     let end = masked
         .char_indices()
         .nth(MOST_CHARACTERS)
         .map_or(masked.len(), |(at, _)| at);
-    // Some servers refuse an empty text.
+    // Some servers reject an empty text.
     if masked.trim().is_empty() {
         "-".to_owned()
     } else {
@@ -101,7 +103,7 @@ fn sent(text: &str) -> String {
     }
 }
 
-/// The index reads files and waits for locks.
+/// Runs `work` on a blocking thread, because the index reads files and waits for locks.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, crate::RagError> + Send + 'static,
 ) -> Result<T, AskError> {

@@ -1,8 +1,8 @@
-//! The database behind a collection: opened, checked, and made again when it is damaged.
+//! The database of a collection's index: opened, checked, and recreated if it is damaged.
 //!
-//! Invariant: whatever a kill, a second process or a damaged disk left, opening gives an index that
-//! can be used; what it lacks is added by the next update. Only the lock of the file next to it
-//! lets a process make the database again.
+//! Invariant: opening always returns a usable index, whatever a killed process, a concurrent
+//! process, or a damaged disk left behind; the next update adds the missing parts. A process
+//! creates or recreates the database only while it holds the lock file next to the database.
 
 mod search;
 mod update;
@@ -21,11 +21,11 @@ pub(crate) use vectors::{PendingVector, fused};
 
 use crate::error::RagError;
 
-/// "haft", in the header of the file.
+/// The id in the header of the database file: "haft".
 const APPLICATION: i32 = 0x6861_6674;
-/// Another number here makes every index again.
+/// The version of the schema. Changing it makes haft recreate every index.
 const FORMAT: i32 = 2;
-/// How long one process waits for another, which holds the database only for some files at a time.
+/// The time to wait for another process. Writers hold the database only for a batch of files.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
@@ -46,17 +46,17 @@ pub(crate) struct PassageIndex {
     connection: Connection,
 }
 
-/// What opening came to.
+/// The condition in which an index was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexCondition {
-    /// It was there, or there was none yet.
+    /// The index was usable or did not exist.
     Sound,
-    /// What was there could not be used and was thrown away.
+    /// The index was unusable and has been replaced by an empty one.
     Remade,
 }
 
 impl PassageIndex {
-    /// Opens the index, makes it where there is none, and makes it again where it cannot be used.
+    /// Opens the index. Creates the index if it doesn't exist, and recreates it if it is unusable.
     pub(crate) fn open(path: &Path) -> Result<(Self, IndexCondition), RagError> {
         let _alone = lock(path)?;
         match Self::open_as_it_is(path) {
@@ -70,7 +70,7 @@ impl PassageIndex {
         }
     }
 
-    /// Throws the index away and makes an empty one: it was found to be damaged while it was used.
+    /// Replaces the index, which proved to be damaged while in use, by an empty one.
     pub(crate) fn remake(path: &Path) -> Result<Self, RagError> {
         let _alone = lock(path)?;
         remove(path)?;
@@ -86,7 +86,7 @@ impl PassageIndex {
         connection.pragma_update(None, "trusted_schema", "OFF")?;
         connection.pragma_update(None, "cell_size_check", "ON")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // A power cut may cost the last files, which are indexed again.
+        // A power failure may lose the last transactions, whose files are indexed again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let number = |name: &str| {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
@@ -109,7 +109,7 @@ impl PassageIndex {
         Ok(Self { connection })
     }
 
-    /// Files with text in them, and passages.
+    /// Counts the files that contain text, and the passages.
     pub(crate) fn counts(&self) -> rusqlite::Result<(u64, u64)> {
         let count =
             |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
@@ -121,10 +121,10 @@ impl PassageIndex {
     }
 }
 
-/// Whether an error says that the file cannot be used as it is.
+/// True if the error means that the database is unusable: damaged, or with another schema.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-        // A table that is gone or looks different.
+        // A missing or different table.
         || matches!(error, rusqlite::Error::SqliteFailure(code, _) if code.extended_code == rusqlite::ffi::SQLITE_ERROR)
         || matches!(error, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..))
         || matches!(error, rusqlite::Error::SqlInputError { .. })
@@ -145,8 +145,8 @@ pub(crate) fn failed(path: &Path, source: rusqlite::Error) -> RagError {
     }
 }
 
-/// Held while the database is opened or made again; its folder and the database are readable by
-/// their owner only.
+/// Locks the index for opening or recreating. Creates the folder and the database file, readable
+/// only by their owner.
 fn lock(path: &Path) -> Result<LockFile, RagError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
@@ -171,7 +171,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes an index and what the database keeps beside it.
+/// Removes the database and the files that SQLite keeps next to it.
 pub(crate) fn remove(path: &Path) -> Result<(), RagError> {
     for file in [path.to_owned(), beside(path, "wal"), beside(path, "shm")] {
         match std::fs::remove_file(&file) {
@@ -188,12 +188,12 @@ pub(crate) fn remove(path: &Path) -> Result<(), RagError> {
     Ok(())
 }
 
-/// Removes everything an index left on the disk.
+/// Removes the database and its lock file.
 pub(crate) fn forget(path: &Path) -> Result<(), RagError> {
     let alone = lock(path)?;
     remove(path)?;
     drop(alone);
-    // What waits for the lock makes a file of its own.
+    // A process that waits for the lock creates a new lock file.
     let _ = std::fs::remove_file(beside(path, "lock"));
     Ok(())
 }

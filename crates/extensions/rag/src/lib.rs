@@ -1,14 +1,15 @@
-//! Collections of documents a model can ask: folders behind an embedded full-text index, or a
-//! server that speaks the chat protocol.
+//! Collections of documents that a model can query: folders with a full-text index, or a server
+//! with a chat completions API.
 //!
-//! The index is a cache: it can be deleted at any time and is made again from the folders, and it
-//! is brought up to date before every answer. Texts are not kept in it; passages are read from the
-//! files when they are shown. This crate reads no environment and no home folder, is told where its
-//! index lies, and never reaches a server a user did not name.
+//! The index is a cache: it can be deleted at any time, is rebuilt from the folders, and is updated
+//! before every answer. It contains no texts; passages are read from the files.
 //!
-//! Read first: [`Local`] (a collection over folders), [`Collection`] (that or a server),
-//! [`use_rag_tool`] (what the model calls), `words` and `chunks` (what is indexed, both pure
-//! functions).
+//! This crate reads no environment variables and no home folder, gets the path of its index from
+//! the caller, and connects only to servers that the user configured.
+//!
+//! Start with [`Local`] (a collection over folders), [`Collection`] (a collection over folders or a
+//! server), [`create_rag_tool`] (the tool that the model calls), and the modules `terms` and
+//! `chunks` (pure functions that decide what is indexed).
 
 mod chunks;
 mod collection;

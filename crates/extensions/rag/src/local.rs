@@ -1,7 +1,7 @@
-//! A collection over folders of this machine.
+//! A collection over local folders.
 //!
-//! Invariant: an answer is about what the folders hold now: the index is brought up to date first,
-//! and the passages are read from the files.
+//! Invariant: answers reflect the current content of the folders. The index is updated first, and
+//! the passages are read from the files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,59 +13,57 @@ use crate::files;
 use crate::index::{self, IndexCondition, IndexHit, PassageIndex, PendingVector, Update, fused};
 use crate::remote::{EmbeddingCost, Remote};
 
-/// No more passages of one file than this answer a question.
+/// The maximum number of passages of one file in an answer.
 const OF_A_FILE: usize = 2;
-/// So many of each ranking are looked at where there are two.
+/// The number of hits taken from each ranking when two rankings are fused.
 const FUSED: usize = 50;
 
-/// A collection over folders.
+/// A collection over local folders.
 #[derive(Clone, Debug)]
 pub struct Local {
     folders: Vec<PathBuf>,
     index: PathBuf,
-    /// Makes vectors, where the collection has them.
+    /// The server that computes embeddings, if the collection uses them.
     pub(crate) embedder: Option<Arc<Remote>>,
 }
 
 /// A passage that answers a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
-    /// The file.
     pub path: PathBuf,
-    /// Its first line, from 1.
+    /// The first line, starting at 1.
     pub start_line: usize,
-    /// Its last line.
+    /// The last line, inclusive.
     pub end_line: usize,
-    /// The lines, with secrets masked.
+    /// The text of the lines, with secrets masked.
     pub text: String,
-    /// How well it answers; more is better, and comparable within one answer only.
+    /// The relevance; higher is better. Scores are comparable only within one answer.
     pub score: f64,
 }
 
-/// What answers a question.
+/// The passages that answer a question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PassageResults {
-    /// The passages, the best file first.
+    /// The passages, those of the best file first.
     pub passages: Vec<Passage>,
-    /// What the user should know of the index.
+    /// Messages for the user about the index.
     pub notes: Vec<String>,
-    /// What the requests for vectors cost, where that is known.
+    /// The cost of the embedding requests, as far as it is known.
     pub embedding: Vec<EmbeddingCost>,
 }
 
-/// How large a collection is.
+/// The size of a collection's index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CollectionStatus {
-    /// Files with text in them.
+    /// The number of indexed files that contain text.
     pub files: u64,
-    /// Passages.
     pub passages: u64,
-    /// Bytes of the index.
+    /// The size of the database file in bytes.
     pub bytes: u64,
 }
 
 impl Local {
-    /// The collection over these folders, with its index in this file.
+    /// Creates a collection over `folders` with its index in the file `index`.
     pub fn new(folders: Vec<PathBuf>, index: PathBuf) -> Self {
         Self {
             folders,
@@ -74,7 +72,8 @@ impl Local {
         }
     }
 
-    /// The same, asked by meaning as well as by words: this server makes the vectors.
+    /// Adds a server that computes embeddings, so that the collection is searched by meaning as
+    /// well as by keywords.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<Remote>) -> Self {
         Self {
@@ -83,23 +82,23 @@ impl Local {
         }
     }
 
-    /// Its folders.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// Brings the index up to date.
+    /// Updates the index. Also returns messages for the user.
     pub fn update(&self) -> Result<(Update, Vec<String>), RagError> {
         let (update, notes) = self.with_index(|index| index.update(&self.folders))?;
         let notes = self.notes(&update, notes)?;
         Ok((update, notes))
     }
 
-    /// The passages that answer a question best, at most `top`.
+    /// Returns the passages that answer the question best, at most `top`.
     pub fn query(&self, question: &str, top: usize) -> Result<PassageResults, RagError> {
         let ((update, hits), notes) = self.with_index(|index| {
             let update = match index.update(&self.folders) {
-                // Another process is at it for long: what is there already must do.
+                // Another process is updating the index for a long time: answer from the current
+                // index.
                 Err(error)
                     if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
                 {
@@ -124,7 +123,8 @@ impl Local {
         })
     }
 
-    /// Passages without a vector of this model, at most so many, and how many there are in all.
+    /// Returns up to `limit` passages without an embedding of `model`, and the number of all such
+    /// passages.
     pub(crate) fn pending(
         &self,
         model: &str,
@@ -142,7 +142,7 @@ impl Local {
             .map(drop)
     }
 
-    /// The passages that answer a question best, by its words and by its vector.
+    /// Returns the passages that answer the question best, by keywords and by embedding.
     pub(crate) fn query_both(
         &self,
         question: &str,
@@ -158,7 +158,7 @@ impl Local {
         Ok(hits.into_iter().filter_map(passage).collect())
     }
 
-    /// How large it is, as far as it is indexed; nothing is indexed for it.
+    /// Returns the size of the index without updating it.
     pub fn status(&self) -> Result<CollectionStatus, RagError> {
         let Ok(about) = std::fs::metadata(&self.index) else {
             return Ok(CollectionStatus::default());
@@ -171,7 +171,7 @@ impl Local {
         })
     }
 
-    /// Removes the index. The folders are not touched.
+    /// Removes the index, but no file of the folders.
     pub fn forget(&self) -> Result<(), RagError> {
         if self.index.exists() {
             index::forget(&self.index)
@@ -180,7 +180,8 @@ impl Local {
         }
     }
 
-    /// Works with the index; one that proves to be damaged is made again first.
+    /// Runs `work` on the index. If the index proves to be damaged, recreates and updates it, and
+    /// runs `work` again.
     fn with_index<T>(
         &self,
         mut work: impl FnMut(&mut PassageIndex) -> rusqlite::Result<T>,
@@ -196,7 +197,7 @@ impl Local {
                 drop(index);
                 notes = vec![REMADE.to_owned()];
                 let mut index = PassageIndex::remake(&self.index)?;
-                // What was asked of it needs what was in it.
+                // `work` needs the content of the index.
                 index
                     .update(&self.folders)
                     .map_err(|source| index::failed(&self.index, source))?;
@@ -224,7 +225,7 @@ impl Local {
     }
 }
 
-/// Reads what was found; none when the file is gone by now.
+/// Reads the passage of a hit. Returns `None` if the file no longer exists.
 fn passage(hit: IndexHit) -> Option<Passage> {
     let text = files::text(&read_now(&hit.path)?)?;
     let lines = text
@@ -241,7 +242,7 @@ fn passage(hit: IndexHit) -> Option<Passage> {
     })
 }
 
-/// A file that became a link since it was indexed is not followed.
+/// Reads a file, but not if it was replaced by a link since it was indexed.
 fn read_now(path: &Path) -> Option<Vec<u8>> {
     path.symlink_metadata()
         .ok()

@@ -1,5 +1,5 @@
-//! A server that answers for a collection, asked in the chat protocol many of them speak: one user
-//! message with the question, one answer, and the sources beside it where the server names them.
+//! A server that answers for a collection through the chat completions API: one user message with
+//! the question, one answer, and optional sources. Also computes embeddings.
 
 use std::time::Duration;
 
@@ -9,82 +9,73 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-/// An answer longer than this is cut off: no model could read it.
+/// The size limit of a reply in bytes. Larger replies are an error.
 const LARGEST: usize = 16 * 1024 * 1024;
-/// A server that searches and writes needs some time, but not more than this.
+/// The time limit of a request, generous because the server may search and generate text.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A server that answers for a collection.
+/// A server that answers for a collection or computes embeddings.
 #[derive(Clone)]
 pub struct Remote {
     url: Url,
     model: String,
     key: Option<String>,
-    /// Its model as people know it, and what tokens of it cost.
+    /// The full name of the model and its token price, if known.
     price: Option<(String, Price)>,
     client: reqwest::Client,
 }
 
-/// Why a server gave no answer.
+/// An error of a request to a server.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// It could not be reached, or broke off.
+    /// The server could not be reached, or the connection failed.
     #[error(
         "the server `{host}` cannot be reached: {why}; check `url` in its configuration, and that it runs"
     )]
     Unreachable {
-        /// The server.
         host: String,
-        /// Why.
         why: String,
     },
-    /// It refused.
+    /// The server returned an error status.
     #[error("the server `{host}` refused with {status}: {said}")]
     Refused {
-        /// The server.
         host: String,
-        /// The HTTP status.
         status: u16,
-        /// The beginning of what it said.
+        /// The beginning of the reply.
         said: String,
     },
-    /// It said something else than vectors.
+    /// The reply holds no valid embeddings.
     #[error("the server `{host}` gave no vectors: {why}")]
     NoVectors {
-        /// The server.
         host: String,
-        /// What is wrong.
         why: String,
     },
-    /// It said something else than an answer.
+    /// The reply is not a chat completion.
     #[error(
         "the server `{host}` did not answer as a chat server does: {why}; `url` should end in `/v1`"
     )]
     Strange {
-        /// The server.
         host: String,
-        /// What is wrong.
         why: String,
     },
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteAnswer {
-    /// The answer.
     pub text: String,
-    /// Its sources, where the server names them.
+    /// The sources, if the server reports them.
     pub sources: Vec<String>,
 }
 
-/// What one request for vectors cost.
+/// The cost of one embedding request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingCost {
     /// The model, as `provider/model`.
     pub model: String,
-    /// Its tokens.
+    /// The number of tokens.
     pub usage: Usage,
-    /// Their price.
+    /// The price of the tokens.
     pub cost: Cost,
 }
 
@@ -98,10 +89,10 @@ impl std::fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// The server at this address, up to and with its `/v1`. Redirects are not followed: they would
-    /// carry the key elsewhere.
+    /// Creates a client for the server at `url`, which ends in `/v1`. Redirects are not followed,
+    /// because they would send the key to another address.
     pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
-        // Fails only if a provider is installed already, which is just as well.
+        // An error means that a provider was installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = builder(&url).build();
         let client = built.map_err(|error| RemoteError::Unreachable {
@@ -117,8 +108,7 @@ impl Remote {
         })
     }
 
-    /// The same through an HTTP proxy, unless its host is among those that are reached without one:
-    /// a list with commas.
+    /// Uses an HTTP proxy. `except` is a comma-separated list of hosts that are reached without it.
     pub fn through(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
         let unreachable = |why: String| RemoteError::Unreachable {
             host: host(&self.url),
@@ -129,7 +119,7 @@ impl Remote {
         } else {
             format!("http://{proxy}")
         };
-        // A proxy's address may hold a password: it is not repeated.
+        // The error omits the proxy's address, which may contain a password.
         let wrong = || unreachable("the proxy of the environment is not an HTTP proxy".to_owned());
         let proxy = reqwest::Proxy::all(named).map_err(|_| wrong())?;
         let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
@@ -140,7 +130,7 @@ impl Remote {
         Ok(Self { client, ..self })
     }
 
-    /// The same with the full name of its model, and what tokens of it cost.
+    /// Sets the full name and the token price of the model, so that requests report their cost.
     #[must_use]
     pub fn priced(self, name: String, price: Option<Price>) -> Self {
         Self {
@@ -149,17 +139,16 @@ impl Remote {
         }
     }
 
-    /// The host it is on, with its port where that is not the usual one.
+    /// Returns the server's host, with the port unless it is the default one.
     pub fn host(&self) -> String {
         host(&self.url)
     }
 
-    /// Its address.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Asks it.
+    /// Sends a question and returns the answer.
     pub async fn ask(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
         let body = json!({
             "model": self.model,
@@ -173,13 +162,12 @@ impl Remote {
         })
     }
 
-    /// The model it is asked for.
     pub(crate) fn model(&self) -> &str {
         &self.model
     }
 
-    /// A vector for each text, in order, all of one length; and what they cost, where there is a
-    /// price.
+    /// Returns an embedding for each text, in order and all of one length, and the cost if a price
+    /// is set.
     pub(crate) async fn embed(
         &self,
         texts: &[String],
@@ -243,7 +231,7 @@ impl Remote {
     }
 }
 
-/// The vectors of a reply, in the order of the texts, and the tokens it counts.
+/// Parses the embeddings of a reply, in the order of the texts, and the number of tokens.
 fn vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> {
     #[derive(Deserialize)]
     struct EmbeddingReply {
@@ -280,7 +268,7 @@ fn host(url: &Url) -> String {
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The innermost cause says what happened; the outer ones only that something did.
+/// Returns the text of the innermost cause. The outer errors only say that the request failed.
 fn in_words(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".to_owned();
@@ -322,7 +310,7 @@ fn builder(url: &Url) -> reqwest::ClientBuilder {
         .connect_timeout(Duration::from_secs(10))
         .timeout(PATIENCE)
         .no_proxy();
-    // Without TLS there is no need to load the system's certificates, which takes its time.
+    // Plain HTTP needs no certificates, and loading those of the system is slow.
     if url.scheme() == "http" {
         builder.tls_certs_only([])
     } else {

@@ -1,9 +1,10 @@
-//! `haft rag serve`: collections behind the chat protocol, for other programs of this machine.
+//! Serves collections to other local programs through the chat completions API (`haft rag serve`).
 //!
-//! The name of the model is the collection, the last message of the user is the question, and the
-//! answer is the passages that answer it, with their sources in `citations`. Invariant: nothing is
-//! answered without the token, to a page in a browser, or under a host name that is not this
-//! machine's.
+//! The model's name selects the collection, and the last user message is the question. The answer
+//! consists of passages, with their sources in `citations`.
+//!
+//! Invariant: a request is rejected without the token, from a page in a browser, and for a `Host`
+//! that is not this machine.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -24,38 +25,37 @@ use tokio::net::TcpListener;
 
 use crate::collection::{Collection, CollectionAnswer};
 
-/// A request has no more bytes than this.
+/// The size limit of a request in bytes.
 const LARGEST: usize = 1 << 20;
-/// So many passages answer a question.
+/// Maximum passages per answer.
 const TOP: usize = 10;
 
-/// What a client must know to be answered.
+/// The secret that clients have to send.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// This word.
     pub fn new(word: String) -> Self {
         Self(word)
     }
 
-    /// Compared by hash, so that how long it takes tells nothing.
+    /// Compares hashes, so that the comparison time reveals nothing about the token.
     fn is(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.0.as_bytes())
     }
 }
 
-/// What is served.
+/// The collections to serve, and how.
 pub struct Serving {
-    /// The collections, by whose names clients ask.
+    /// The collections, selected by their names.
     pub collections: Vec<Collection>,
-    /// What clients must know.
+    /// The token that clients have to send.
     pub token: Token,
-    /// Tells when an answer was made.
+    /// The source of the time in answers.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Answers until `end`. The listener should be one of this machine only.
+/// Serves requests until `end` resolves. The listener should be bound to a loopback address.
 pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Output = ()>) {
     let serving = Arc::new(serving);
     let mut end = std::pin::pin!(end);
@@ -65,7 +65,8 @@ pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Out
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or a client that went away: the next one may be luckier.
+            // Out of file descriptors, or the client disconnected: wait and accept the next
+            // connection.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -75,7 +76,7 @@ pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Out
                 let serving = Arc::clone(&serving);
                 async move { Ok::<_, Infallible>(serving.answer(request).await) }
             });
-            // A client that breaks off is its own business.
+            // An error concerns only this client's connection.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;
@@ -85,7 +86,7 @@ pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Out
 
 type Reply = Response<Full<Bytes>>;
 
-/// What is told to a client instead of an answer.
+/// An HTTP error for the client.
 struct RequestRefusal(StatusCode, String);
 
 impl Serving {
@@ -130,7 +131,7 @@ impl Serving {
         }
     }
 
-    /// Whether a request may be answered at all.
+    /// Checks the host, the origin, and the token of a request.
     fn admit(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
         let header = |name| {
             request
@@ -213,7 +214,8 @@ impl Serving {
         ))
     }
 
-    /// The collection a client calls its model. Where there is only one, any name will do.
+    /// Returns the collection that the client names as its model. A single collection matches any
+    /// name.
     fn collection(&self, model: &str) -> Result<&Collection, RequestRefusal> {
         if let [only] = self.collections.as_slice() {
             return Ok(only);
@@ -252,8 +254,8 @@ fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply 
     reply
 }
 
-/// Whether a `Host` header names this machine: a page that got its own name resolved to it does
-/// not.
+/// True if a `Host` header names this machine. Protects against web pages whose domain resolves to
+/// this machine.
 fn is_this_machine(host: &str) -> bool {
     let names_it = |name: &str| {
         let address = name
@@ -267,7 +269,7 @@ fn is_this_machine(host: &str) -> bool {
     names_it(host) || host.rsplit_once(':').is_some_and(with_port)
 }
 
-/// What is read of a request; the rest is for models.
+/// The fields of a chat request that are used; parameters for models are ignored.
 #[derive(Deserialize)]
 struct ChatQuery {
     #[serde(default)]
@@ -278,7 +280,7 @@ struct ChatQuery {
 }
 
 impl ChatQuery {
-    /// The text of the user's last message.
+    /// Returns the text of the last user message.
     fn question(&self) -> Option<String> {
         let last = self
             .messages
@@ -297,7 +299,7 @@ impl ChatQuery {
     }
 }
 
-/// The answer as a client reads it, and its sources.
+/// Formats an answer as text, and returns its sources.
 fn in_words(answer: &CollectionAnswer) -> (String, Vec<String>) {
     match answer {
         CollectionAnswer::Told { text, sources } => (text.clone(), sources.clone()),

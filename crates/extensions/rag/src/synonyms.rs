@@ -1,14 +1,12 @@
-//! Words that mean much the same in programs and their documents: who asks for a folder may mean a
-//! directory.
+//! Synonyms in programs and their documentation, such as "folder" and "directory".
 //!
-//! Only the question is widened, and what is found this way counts less than the words that were
-//! used.
+//! Only questions are expanded, and synonyms weigh less than the words of the question.
 
-/// Words that mean much the same as one of these, without these themselves.
+/// Returns the synonyms of `terms`, without the terms themselves.
 pub(crate) fn of(terms: &[String]) -> Vec<&'static str> {
     let asked: Vec<&str> = terms.iter().map(|term| stem(term)).collect();
     let mut found = Vec::new();
-    // One group of them a line; a word may stand in several.
+    // Each line is a group of synonyms; a word may be in several groups.
     for group in include_str!("synonyms.txt")
         .lines()
         .map(|line| line.split(' '))
@@ -24,7 +22,7 @@ pub(crate) fn of(terms: &[String]) -> Vec<&'static str> {
     found
 }
 
-/// A word without its ending, roughly: enough to find it in a group.
+/// Removes a common English ending. The result only has to match within a group.
 fn stem(word: &str) -> &str {
     if word.len() <= 4 {
         return word;

@@ -1,7 +1,7 @@
-//! `use_rag_tool`: asks a collection.
+//! The tool `use_rag_tool`, which queries a collection.
 //!
-//! Registered only where there are collections. Asking folders is reading; asking a server reaches
-//! its host, and permission is decided by that.
+//! Registered only if there are collections. Querying folders counts as reading; querying a server
+//! contacts its host, which needs a permission.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::local::Passage;
 use crate::{PassageResults, RagError};
 
 const NAME: &str = "use_rag_tool";
-/// So many passages answer a question.
+/// Maximum passages per answer.
 const TOP: usize = 10;
 
 static MANUAL: Manual = Manual::of(Group::Others);
@@ -36,7 +36,7 @@ struct UseRagToolParameters {
     query: String,
 }
 
-/// The tool `use_rag_tool` over these collections.
+/// Creates the tool for these collections.
 pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
     let list = listed(&collections);
     let collections: Arc<[Collection]> = collections.into();
@@ -115,7 +115,7 @@ async fn run(
     }
 }
 
-/// What vectors for an answer cost.
+/// Returns the model, usage, and cost of each embedding request.
 fn requests_of(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
     match answer {
         CollectionAnswer::Passages(found) => found
@@ -127,7 +127,7 @@ fn requests_of(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> 
     }
 }
 
-/// A line for each collection.
+/// Lists the collections for the model, one per line.
 fn listed(collections: &[Collection]) -> String {
     let line = |collection: &Collection| {
         let about = match collection.description.trim() {
@@ -155,8 +155,8 @@ fn broken(error: &AskError) -> ToolOutput {
     }
 }
 
-/// What the model reads. Text of documents can neither move a cursor nor look like the end of its
-/// passage.
+/// Formats an answer for the model. Text of documents is sanitized, and its fences can't be closed
+/// early.
 fn shown(
     context: &ToolContext,
     collection: &Collection,
@@ -239,7 +239,7 @@ fn passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String
     text
 }
 
-/// A fence that the text does not hold.
+/// Returns a code fence that does not occur in `text`.
 fn fence_for(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {

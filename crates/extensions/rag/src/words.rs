@@ -1,18 +1,18 @@
-//! The terms of a document's text, as its full-text index is given them.
+//! Splits text into the terms of the full-text index.
 //!
-//! Invariant: a question is cut the same way as the text. A name is found whole and by its parts
-//! (`readFile2` is `readfile2`, `read`, `file`). Endings of English words are the index's own
-//! business (its `porter` tokenizer).
+//! Invariant: questions are split in the way the text is. A name is found by its whole and by its
+//! parts (`readFile2` yields `readfile2`, `read`, `file`). English word endings are left to the
+//! index's `porter` tokenizer.
 
 use haft_text::{TermScript, TermStyle};
 
-/// How documents are cut into words: many of them are source code.
+/// Documents are split as source code, because many of them are.
 const STYLE: TermStyle = TermStyle::Code;
 
-/// A word longer than this is no word but data.
+/// The length limit of a word in characters. Longer words are taken for data.
 const LONGEST: usize = 64;
 
-/// Words that say nothing about what is asked.
+/// Words that don't help to find an answer.
 const STOP: [&str; 85] = [
     "a", "about", "after", "all", "also", "an", "and", "another", "any", "are", "as", "at", "be",
     "because", "by", "can", "could", "do", "does", "each", "every", "for", "from", "had", "has",
@@ -23,7 +23,7 @@ const STOP: [&str; 85] = [
     "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Appends the terms of a text, each followed by a space.
+/// Appends the terms of `text`, each followed by a space.
 pub(crate) fn push_terms(text: &str, into: &mut String) {
     each_term(text, &mut |term| {
         into.push_str(term);
@@ -31,15 +31,15 @@ pub(crate) fn push_terms(text: &str, into: &mut String) {
     });
 }
 
-/// The terms of a text, separated by spaces.
+/// Returns the terms of `text`, each followed by a space.
 pub(crate) fn terms(text: &str) -> String {
     let mut all = String::with_capacity(text.len() + text.len() / 4);
     push_terms(text, &mut all);
     all
 }
 
-/// The terms of a question in order, without words that say nothing. A question of nothing else
-/// keeps them.
+/// Returns the terms of a question in order, without stop words. Keeps them if the question
+/// consists only of stop words.
 pub(crate) fn question_terms(question: &str) -> Vec<String> {
     let mut telling = Vec::new();
     let mut rest = Vec::new();
@@ -63,7 +63,7 @@ fn each_term(text: &str, visit: &mut dyn FnMut(&str)) {
                     continue;
                 }
                 visit(&name.to_lowercase());
-                // A part that is a single letter or digit would be found everywhere.
+                // A part of a single character would match everywhere.
                 for part in STYLE
                     .parts_of_name(name)
                     .into_iter()

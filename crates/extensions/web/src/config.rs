@@ -1,4 +1,4 @@
-//! The `[web]` section.
+//! The `[web]` section of the configuration.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
-    /// Whether the model is offered to read pages.
+    /// If true, the model can read web pages.
     pub crawl: bool,
-    /// Who is asked when the model searches; without one it cannot.
+    /// The search service. Without one the model cannot search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchService>,
-    /// Where that is: needed for `searxng`, another address for the others.
+    /// The address of the search service: required for `searxng`, optional for the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search_url: Option<String>,
-    /// The environment variable that holds its key: needed for `brave` and `tavily`.
+    /// The environment variable that holds the API key: required for `brave` and `tavily`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// Hosts that may be reached although they are on this machine or its network.
     pub allow_private: Vec<String>,
 }
 
-/// Who searches.
+/// A search service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchService {

@@ -1,4 +1,4 @@
-//! Several pages of one host, one after another, from a first one on.
+//! Crawls pages of one host, one after another, from a first page on.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,25 +7,25 @@ use url::Url;
 use crate::fetch::{Fetcher, ReadPlace, WebError};
 use crate::page::WebPage;
 
-/// How far a crawl goes.
+/// The limits of a crawl.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) pages: usize,
     pub(crate) depth: usize,
 }
 
-/// What a crawl found.
+/// The result of a crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Crawled {
     pub(crate) pages: Vec<WebPage>,
-    /// Pages that could not be read, with why.
+    /// Pages that could not be read, with the reasons.
     pub(crate) failed: Vec<(Url, WebError)>,
-    /// Pages that were named and not read.
+    /// The number of linked pages that were not read.
     pub(crate) left: usize,
 }
 
-/// Reads a page, and those it names on the same host. Only a first page that cannot be read is an
-/// error.
+/// Reads a page, and the pages on its host that it links to. Returns an error only if the first
+/// page cannot be read.
 pub(crate) async fn crawl(
     fetcher: &Fetcher,
     first: Url,
@@ -37,7 +37,7 @@ pub(crate) async fn crawl(
     let mut seen = HashSet::from([first.clone()]);
     let mut waiting = VecDeque::from([(first, 0)]);
     while let Some((url, depth)) = waiting.pop_front() {
-        // What fails counts too: a site of dead links must end.
+        // Failed pages count too, because a site of dead links must end.
         if crawled.pages.len() + crawled.failed.len() >= bounds.pages {
             crawled.left = waiting.len() + 1;
             break;

@@ -1,20 +1,20 @@
-//! From the bytes of a page to its text.
+//! Decodes the bytes of a page into text.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
 
-/// How far into a page its own word on how it is written is looked for.
+/// Bytes at the start of a page that are searched for an encoding that the page declares.
 const HEAD: usize = 1024;
 
-/// The text of a page: by its byte order mark, by what the server says, by what the page says, by
-/// what it looks like.
+/// Decodes a page. Its encoding comes from the byte order mark, the server's header, the page
+/// itself, or a guess, in this order.
 pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
     let said = content_type
         .and_then(charset)
         .or_else(|| in_page(bytes))
         .and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = said.unwrap_or_else(|| guess(bytes));
-    // A mark wins over everything; what does not fit becomes the replacement character.
+    // A byte order mark takes precedence. Invalid bytes become the replacement character.
     encoding.decode(bytes).0.into_owned()
 }
 
@@ -24,7 +24,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// What stands after `charset=`.
+/// Returns the value after `charset=`.
 fn charset(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (_, after) = lower.split_once("charset")?;

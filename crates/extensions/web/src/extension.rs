@@ -1,4 +1,4 @@
-//! The web extension of a session: the two tools, as `[web]` configures them.
+//! The web extension of a session: the two tools that `[web]` configures.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::search::{Searcher, SearcherError};
 use crate::web_crawl::web_crawl;
 use crate::web_search::web_search;
 
-/// The section of the configuration, and the code of its notices.
+/// The name of the configuration section, and the code of its notices.
 const NAME: &str = "web";
 
-/// Creates the reader of documents that are linked on pages; `None` if the build has none.
+/// Creates the reader of documents that are linked on pages; returns `None` if the build has none.
 pub type DocumentReaderFactory = fn(&Arc<Supervisor>) -> Option<Arc<dyn DocumentReader>>;
 
-/// Gives a session the tools that `[web]` switches on.
+/// Adds the tools that `[web]` enables to a session.
 pub struct WebExtension {
     document_reader: DocumentReaderFactory,
 }
@@ -70,7 +70,7 @@ impl Extension for WebExtension {
         vec![Section::of::<WebConfig>(NAME)]
     }
 
-    /// A mistake in the section costs the tool, not the session.
+    /// Adds the tools. A mistake in the section disables the tools, not the session.
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let mut contribution = Contribution::default();
         if let Err(error) = self.add_tools(&mut contribution, context) {
@@ -100,7 +100,7 @@ impl Extension for WebExtension {
     }
 }
 
-/// Why the tools that `[web]` switches on cannot be offered.
+/// The reason why the tools that `[web]` enables cannot be offered.
 #[derive(Debug, thiserror::Error)]
 enum WebSetupError {
     #[error(

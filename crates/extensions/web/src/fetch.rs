@@ -1,9 +1,9 @@
-//! What may be reached, and how much of it.
+//! Fetches pages, with limits on the addresses that may be reached and on the size and time of each
+//! page.
 //!
 //! Invariant: no connection is made to an address that is not public, unless the user named the
-//! host; that holds for every redirect and whatever a name resolves to at that moment, because the
-//! connection is made to the very addresses that were checked. A page never takes more than its
-//! bytes and its time.
+//! host. This holds for every redirect and every name resolution, because connections are made to
+//! exactly the addresses that were checked. A page never exceeds its byte and time limits.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -23,84 +23,78 @@ use crate::page::WebPage;
 use crate::proxy::{WebProxies, may_be_left_to_proxy};
 use crate::robots::{AGENT, Robots};
 
-/// Of a page so many bytes are read, unpacked.
+/// Maximum bytes read of a page, after decompression.
 const LARGEST: usize = 5 << 20;
-/// Of a document, which is nothing unless it is whole.
+/// Maximum bytes of a document, which is useless unless it is complete.
 const LARGEST_DOCUMENT: usize = 20 << 20;
-/// Of a `robots.txt`.
+/// Maximum bytes read of a `robots.txt`.
 const LARGEST_ROBOTS: usize = 512 << 10;
-/// A page takes no longer than this, redirects included.
+/// The time limit for a page, including redirects.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So many redirects are followed.
+/// Maximum redirects that are followed.
 const REDIRECTS: usize = 5;
 
-/// Why a page was not read.
+/// The reason why a page was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// It is no address of a page.
+    /// The text is not the address of a page.
     #[error(
         "`{0}` is not the address of a page; it begins with `https://` or `http://` and holds no password"
     )]
     Address(String),
-    /// It is on this machine or its network.
+    /// The host is on this machine or its network.
     #[error(
         "`{0}` is on this machine or a private network and is not reached; the user can name it in `web.allow_private`"
     )]
     Private(String),
-    /// The site asks robots to leave it alone.
+    /// The site asks robots not to read the page.
     #[error(
         "the site asks robots not to read `{0}` (robots.txt); use another source, or ask the user"
     )]
     Robots(String),
-    /// It has moved to another host.
+    /// The page has moved to another host.
     #[error("`{from}` has moved to another host; call again with `{to}` if that is what you want")]
     Elsewhere {
-        /// What was asked for.
+        /// The requested address.
         from: String,
-        /// Where it is.
+        /// The new address.
         to: String,
     },
-    /// It leads in circles.
+    /// The page redirects too often.
     #[error("`{0}` leads from one address to the next without end")]
     Circles(String),
-    /// The server says no.
+    /// The server answered with an error status.
     #[error("`{url}` answers with {status}")]
     Status {
-        /// The page.
         url: String,
         /// The HTTP status.
         status: u16,
     },
-    /// It is nothing that can be read as text.
+    /// The page cannot be read as text.
     #[error("`{url}` is `{kind}`, not a page; download it if it is needed")]
     NotText {
-        /// The page.
         url: String,
-        /// Its type.
+        /// The content type.
         kind: String,
     },
-    /// It is a document that cannot be read.
+    /// The page is a document that cannot be read.
     #[error("`{url}` is {kind} and cannot be read: {why}")]
     Document {
-        /// The page.
         url: String,
-        /// What it is.
+        /// The document format.
         kind: &'static str,
-        /// Why.
         why: String,
     },
-    /// It could not be reached.
+    /// The page could not be reached.
     #[error("`{url}` cannot be reached: {why}")]
     Unreachable {
-        /// The page.
         url: String,
-        /// Why.
         why: String,
     },
 }
 
 impl WebError {
-    /// A stable name for programs.
+    /// Returns a stable name for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Address(_) => "invalid_arguments",
@@ -115,18 +109,18 @@ impl WebError {
     }
 }
 
-/// What was read.
+/// The bytes of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
-    /// Where it really is.
+    /// The address after redirects.
     pub(crate) url: Url,
     pub(crate) content_type: Option<String>,
     pub(crate) bytes: Vec<u8>,
-    /// Whether there was more of it.
+    /// True if the page is longer than the limit.
     pub(crate) cut: bool,
 }
 
-/// Reads pages.
+/// Fetches pages within the limits of this module.
 #[derive(Clone)]
 pub struct Fetcher {
     client: reqwest::Client,
@@ -136,9 +130,9 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// One that reaches public hosts, and those the user named.
+    /// Creates a fetcher that reaches public hosts and the hosts in `allow_private`.
     pub fn new(allow_private: &[String]) -> Result<Self, WebError> {
-        // Fails only if a provider is installed already, which is just as well.
+        // This fails only if a provider is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let private: Arc<Vec<String>> = Arc::new(
             allow_private
@@ -164,13 +158,13 @@ impl Fetcher {
         })
     }
 
-    /// The same through these proxies.
+    /// Sends all requests through these proxies.
     #[must_use]
     pub fn through(self, proxies: WebProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// The same with this reader for pages that are documents, such as PDF.
+    /// Adds a reader for pages that are documents, such as PDF.
     #[must_use]
     pub fn with_documents(self, documents: Arc<dyn DocumentReader>) -> Self {
         Self {
@@ -179,7 +173,7 @@ impl Fetcher {
         }
     }
 
-    /// What a model reads of a page.
+    /// Converts a fetched page into the text that a model reads.
     pub(crate) async fn read(
         &self,
         fetched: Fetched,
@@ -230,8 +224,8 @@ impl Fetcher {
         })
     }
 
-    /// The client through which an address is reached. Through a proxy nothing is resolved here, so
-    /// the name is checked first.
+    /// Returns the client for an address. A proxy resolves names itself, so the name is checked
+    /// here first.
     async fn client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
         let unreachable = |why: String| WebError::Unreachable {
             url: url.to_string(),
@@ -259,7 +253,7 @@ impl Fetcher {
             .map_err(|error| unreachable(error.to_string()))
     }
 
-    /// Reads a page, unless its site asks not to. `known` remembers what sites asked.
+    /// Fetches a page, unless its site asks robots not to. `known` caches the rules of each site.
     pub(crate) async fn page(
         &self,
         url: &Url,
@@ -302,8 +296,8 @@ impl Fetcher {
         Err(WebError::Circles(first.to_string()))
     }
 
-    /// What the site of a page asks of robots. One that cannot say is left alone; one that has
-    /// nothing to say asks nothing.
+    /// Returns the robots rules for the site of a page. If the server fails to deliver them,
+    /// nothing may be read; if it has none, everything may.
     async fn robots<'a>(
         &self,
         url: &Url,
@@ -320,7 +314,8 @@ impl Fetcher {
                     Ok(FetchStep::Read(fetched)) => {
                         robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes));
                     }
-                    // Rules of another host are not asked for: nobody permitted to reach it.
+                    // A redirect to another host is not followed, because access to that host was
+                    // not approved.
                     Ok(FetchStep::Moved(to)) if to.host_str() == url.host_str() => {
                         at = to;
                         continue;
@@ -399,7 +394,7 @@ impl Fetcher {
         Ok(FetchStep::Read(fetched))
     }
 
-    /// Whether an address may be asked for at all. Names are checked when they are resolved.
+    /// Checks that an address may be requested. Names are checked when they are resolved.
     fn check(&self, url: &Url) -> Result<(), WebError> {
         let wrong = || WebError::Address(url.to_string());
         if !matches!(url.scheme(), "http" | "https")
@@ -421,7 +416,7 @@ impl Fetcher {
     }
 }
 
-/// The page of what was fetched. What it is made of is not taken apart where others wait.
+/// Converts fetched bytes to a page, on a thread for blocking work.
 async fn page_of(fetched: Fetched) -> Result<WebPage, WebError> {
     let url = fetched.url.to_string();
     let failed = |error: tokio::task::JoinError| WebError::Unreachable {
@@ -439,15 +434,16 @@ fn builder() -> reqwest::ClientBuilder {
         .connect_timeout(Duration::from_secs(10))
 }
 
-/// Where a document may be put down while it is read, and who may call that off.
+/// The folder where a document may be stored while it is read, and the token that cancels the
+/// reading.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPlace<'a> {
     pub(crate) spill: &'a std::path::Path,
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// Whether bytes are a PDF, by what the server says or by themselves. Office files are archives, of
-/// which a server knows best.
+/// True for PDF and office files, by content type or, for PDF, by the first bytes. Office files are
+/// archives, so only the server's content type tells them apart.
 fn is_document(content_type: Option<&str>, bytes: &[u8]) -> bool {
     let kind = content_type.unwrap_or_default().to_ascii_lowercase();
     bytes.starts_with(b"%PDF-")
@@ -465,12 +461,12 @@ fn is_named(private: &[String], host: &str) -> bool {
     private.contains(&host)
 }
 
-/// Resolves names, and refuses those that lead to where they should not.
+/// Resolves names, and rejects those with a private address unless the user allowed the host.
 struct Guarded {
     private: Arc<Vec<String>>,
 }
 
-/// A name that leads to a private address.
+/// The error for a name with a private address.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` has a private address")]
 struct PrivateName(String);

@@ -1,9 +1,10 @@
-//! What the tags of a page come to, before anything is made of them.
+//! Checks how large the element tree of a page would become, before the tree is built.
 //!
-//! A parser of HTML closes what was left open, opens again what was closed too early, and repeats
-//! formatting in every paragraph: a few bytes can become many elements, as deeply nested as there
-//! are tags, whatever end tags, comments and attributes seem to say. So the same parser reads the
-//! page first with nothing behind it but counters, piece by piece, and is stopped in time.
+//! An HTML parser closes elements that were left open, reopens those that were closed too early,
+//! and repeats formatting in every paragraph. A few bytes can therefore become many elements,
+//! nested as deeply as there are tags, regardless of end tags, comments and attributes. So the
+//! parser first runs over the page with a sink that only counts, piece by piece, and stops when a
+//! limit is exceeded.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,17 +15,18 @@ use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, local_name, ns, parse_document};
 
-/// Elements within each other; more makes no sense on a page.
+/// Maximum nesting of elements; deeper nesting makes no sense on a page.
 const DEEPEST: usize = 1_000;
-/// How often elements may be moved into others, each time one level deeper.
+/// Maximum moves of an element's children into another element, each of which adds a level of
+/// nesting.
 const MOVES: usize = 4_000;
-/// Nodes of a page.
+/// Maximum nodes of a page.
 const MOST_NODES: usize = 200_000;
-/// How much of a page is read before the counters are looked at.
+/// Bytes that are parsed between two checks of the counters.
 const PIECE: usize = 512;
 
-/// Whether a page can be taken apart: whether it is neither nested nor grows beyond what a person
-/// makes.
+/// True if the page is safe to parse: its nesting and its size stay within what a person would
+/// write.
 pub(crate) fn is_bounded(html: &str) -> bool {
     let tree_builder = TreeBuilderOpts {
         scripting_enabled: false,
@@ -49,7 +51,7 @@ pub(crate) fn is_bounded(html: &str) -> bool {
     parser.finish().is_bounded()
 }
 
-/// The counters.
+/// Counts the nodes, nesting and moves of a page.
 #[derive(Default)]
 struct Growth {
     nodes: Cell<usize>,
@@ -57,7 +59,7 @@ struct Growth {
     moves: Cell<usize>,
 }
 
-/// All that the parser must be able to ask of a node.
+/// The properties of a node that the parser may query.
 struct CountedNode {
     name: Option<QualName>,
     holds_html: bool,

@@ -1,8 +1,8 @@
-//! From what was read to Markdown.
+//! Converts fetched pages to Markdown.
 //!
-//! Invariant: whatever a page holds, something bounded comes out, in a bounded time. A page that is
-//! nested so deeply, or grows to so many elements, that no person made it is shown without its
-//! tags: reading it needs a stack as deep and memory as large.
+//! Invariant: every page yields a bounded result in bounded time. A page that is nested more
+//! deeply, or has more elements, than a person would write is shown without its tags, because
+//! parsing it would need an equally deep stack and equally large memory.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -17,18 +17,18 @@ use crate::decode::decode;
 use crate::fetch::{Fetched, WebError};
 use crate::growth::is_bounded;
 
-/// Links of a page that are remembered.
+/// Maximum links kept of a page.
 const MOST_LINKS: usize = 1_000;
-/// A page that is not made into Markdown by then is shown without its tags.
+/// The time limit of a conversion. If it is exceeded, the page is shown without its tags.
 const PATIENCE: Duration = if cfg!(test) {
     // A test must not fail because the machine is busy.
     Duration::from_mins(10)
 } else {
     Duration::from_secs(10)
 };
-/// Room for what is nested.
+/// The stack of the conversion thread, large enough for nested elements.
 const STACK: usize = 64 << 20;
-/// What of a page is never text.
+/// Elements whose content is never text of the page.
 const SKIPPED: [&str; 10] = [
     "title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form",
 ];
@@ -39,9 +39,9 @@ pub(crate) struct WebPage {
     pub(crate) url: Url,
     pub(crate) title: String,
     pub(crate) text: String,
-    /// Pages of the same host it names.
+    /// Links to pages on this page's host.
     pub(crate) links: Vec<Url>,
-    /// Whether there was more of it.
+    /// True if the page is longer than the text.
     pub(crate) cut: bool,
 }
 
@@ -51,7 +51,7 @@ enum PageKind {
 }
 
 impl WebPage {
-    /// Reads what was fetched; what is no text is refused.
+    /// Converts a fetched page; returns an error if it is not text.
     pub(crate) fn read(fetched: Fetched) -> Result<Self, WebError> {
         let Fetched {
             url,
@@ -110,8 +110,8 @@ fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
     }
 }
 
-/// Title, Markdown and links. Done in a thread of its own, which has the stack for it, and whose
-/// end is not waited for for ever.
+/// Returns title, Markdown and links. The conversion runs on its own thread, which has a large
+/// stack and is abandoned if it takes too long.
 fn of_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     let plain = || (String::new(), without_tags(html), Vec::new());
     let page = html.to_owned();
@@ -151,7 +151,7 @@ fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
             title = article.title;
         }
     }
-    // A page that is no article: everything that is not furniture.
+    // The page is no article: convert everything except the skipped elements.
     if text.trim().len() < 200 {
         let whole = markdown.convert(html).unwrap_or_default();
         if whole.trim().len() > text.trim().len() {

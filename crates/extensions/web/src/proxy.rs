@@ -1,20 +1,20 @@
-//! Proxies between this machine and the web, as whoever configures the tools names them.
+//! Proxies between this machine and the web, as configured by the caller.
 
 use reqwest::Proxy;
 use url::{Host, Url};
 
-/// The proxies of a machine; none by default. No environment is asked for them here.
+/// The proxies of a machine; none by default. This crate does not read them from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebProxies {
     /// For addresses that begin with `http://`.
     pub http: Option<String>,
     /// For addresses that begin with `https://`.
     pub https: Option<String>,
-    /// Hosts that are reached without one, with commas between them; `*` is all of them.
+    /// Hosts that are reached without a proxy, separated by commas; `*` means all hosts.
     pub except: Option<String>,
 }
 
-/// Names that mean something on a private network only.
+/// Name endings that are only used on private networks.
 const PRIVATE_ENDINGS: [&str; 8] = [
     "local",
     "localhost",
@@ -27,8 +27,8 @@ const PRIVATE_ENDINGS: [&str; 8] = [
 ];
 
 impl WebProxies {
-    /// The proxy through which an address is reached; none where it is reached directly. What is no
-    /// address of a proxy is an error, which does not repeat it: it may hold a password.
+    /// Returns the proxy for an address, or `None` if the address is reached directly. The error
+    /// for an invalid proxy does not repeat the proxy's address, which may contain a password.
     pub(crate) fn of(&self, url: &Url) -> Result<Option<Proxy>, String> {
         let named = if url.scheme() == "https" {
             &self.https
@@ -79,8 +79,8 @@ impl WebProxies {
     }
 }
 
-/// Whether a name that this machine cannot resolve may be left to a proxy: one that could be of a
-/// private network may not.
+/// True if a name that this machine cannot resolve may be left to a proxy. Names that could belong
+/// to a private network may not.
 pub(crate) fn may_be_left_to_proxy(url: &Url) -> bool {
     let Some(Host::Domain(name)) = url.host() else {
         return true;

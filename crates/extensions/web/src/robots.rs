@@ -1,6 +1,6 @@
-//! What a site asks robots to leave alone (RFC 9309).
+//! The rules of a site for robots (RFC 9309).
 
-/// The name haft gives itself.
+/// The user agent by which sites address haft.
 pub(crate) const AGENT: &str = "haft";
 
 /// The rules of one site for haft.
@@ -16,14 +16,14 @@ enum RobotsDirective {
 }
 
 impl Robots {
-    /// Nothing may be read: the site could not say what may.
+    /// Returns rules that forbid everything, for a site that failed to deliver its own.
     pub(crate) fn nothing() -> Self {
         Self {
             rules: vec![(RobotsDirective::Disallow, "/".to_owned())],
         }
     }
 
-    /// Reads a `robots.txt`: the group that names haft, or else the one for everybody.
+    /// Parses a `robots.txt`: the group that names haft, or otherwise the group for all robots.
     pub(crate) fn parse(text: &str) -> Self {
         let mut own = Vec::new();
         let mut everybodys = Vec::new();
@@ -69,8 +69,8 @@ impl Robots {
         }
     }
 
-    /// Whether a path with its query may be read: the longest pattern that fits decides, and to
-    /// allow wins.
+    /// True if a path with its query may be read. The longest matching pattern decides; if two are
+    /// equally long, `allow` wins.
     pub(crate) fn allows(&self, path: &str) -> bool {
         let fitting = self.rules.iter().filter(|(_, pattern)| fits(pattern, path));
         fitting
@@ -80,7 +80,7 @@ impl Robots {
     }
 }
 
-/// Whether a path begins as a pattern says: `*` stands for anything, `$` for the end.
+/// True if the pattern matches the beginning of the path. `*` matches any text, `$` the end.
 fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),

@@ -1,4 +1,4 @@
-//! Services that search the web.
+//! Clients of web search services.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use url::Url;
 use crate::config::SearchService;
 use crate::proxy::WebProxies;
 
-/// An answer longer than this is none.
+/// Maximum bytes of a reply.
 const LARGEST: usize = 2 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A service that searches.
+/// A client of a web search service.
 #[derive(Clone)]
 pub struct Searcher {
     service: SearchService,
@@ -22,41 +22,37 @@ pub struct Searcher {
     client: reqwest::Client,
 }
 
-/// Why nothing was searched.
+/// The reason why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearcherError {
-    /// The section lacks something.
+    /// The `[web]` section is incomplete or invalid.
     #[error("`[web]`: {0}")]
     Config(String),
-    /// The service could not be reached, or broke off.
+    /// The service could not be reached, or the connection broke off.
     #[error("the search service `{host}` cannot be reached: {why}")]
     Unreachable {
-        /// The service.
         host: String,
-        /// Why.
         why: String,
     },
-    /// It refused.
+    /// The service refused the request.
     #[error("the search service `{host}` refused with {status}; {hint}")]
     Refused {
-        /// The service.
         host: String,
         /// The HTTP status.
         status: u16,
-        /// What to look at.
+        /// The setting to check.
         hint: &'static str,
     },
-    /// It said something else than results.
+    /// The reply does not contain results.
     #[error("the search service `{host}` did not answer with results: {why}")]
     Strange {
-        /// The service.
         host: String,
-        /// What is wrong.
+        /// The problem with the reply.
         why: String,
     },
 }
 
-/// A page that was found.
+/// A page found by a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundPage {
     pub(crate) title: String,
@@ -65,7 +61,7 @@ pub(crate) struct FoundPage {
 }
 
 impl Searcher {
-    /// The service with its address and key, as the user configured them.
+    /// Creates a client for the service at its configured address.
     pub fn new(
         service: SearchService,
         url: Option<&str>,
@@ -95,10 +91,10 @@ impl Searcher {
                 "this search service needs a key; name the variable that holds it in `api_key_env`",
             ));
         }
-        // Fails only if a provider is installed already, which is just as well.
+        // This fails only if a provider is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
-            // A redirect would take the key elsewhere.
+            // A redirect would send the key to another address.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
             .timeout(PATIENCE)
@@ -117,12 +113,12 @@ impl Searcher {
         })
     }
 
-    /// The host it is on.
+    /// Returns the host of the service.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Searches.
+    /// Returns at most `max_results` pages found for `query`.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -218,7 +214,7 @@ fn results(service: SearchService, bytes: &[u8], most: usize) -> Result<Vec<Foun
     };
     let found = match reply.pointer(list) {
         Some(Value::Array(found)) => found.as_slice(),
-        // Brave leaves the list out where nothing was found.
+        // Brave omits the list if nothing was found.
         None if service == SearchService::Brave && reply.is_object() => &[],
         Some(_) | None => return Err(format!("it has no list `{}`", list.trim_start_matches('/'))),
     };

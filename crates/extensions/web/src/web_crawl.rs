@@ -1,4 +1,4 @@
-//! `web_crawl`: pages as Markdown.
+//! The tool `web_crawl`: reads pages as Markdown.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -37,7 +37,7 @@ struct WebCrawlParameters {
     max_depth: Option<u32>,
 }
 
-/// The tool `web_crawl` over what this fetcher reaches.
+/// Creates the tool `web_crawl`, which reads pages through this fetcher.
 pub fn web_crawl(fetcher: Fetcher) -> impl Tool {
     let fetcher = Arc::new(fetcher);
     ToolDefinition::new(
@@ -60,7 +60,7 @@ fn intent(arguments: &Value) -> Intent {
         .and_then(|url| Url::parse(url.trim()).ok());
     match url.as_ref().and_then(Url::host_str) {
         Some(host) => Intent::Hosts(vec![host.to_owned()]),
-        // The tool itself will say what is wrong with it.
+        // The tool itself reports the invalid address.
         None => Intent::Nothing,
     }
 }
@@ -151,7 +151,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
     Envelope::success(told).with_data(data)
 }
 
-/// Keeps the whole in a file of its own; where that fails, what is shown must do.
+/// Writes the whole text to a file. Returns `None` on failure; the shortened text must then do.
 fn spill(folder: &Path, text: &str) -> Option<String> {
     let mut file = haft_files::temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;

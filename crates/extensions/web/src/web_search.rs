@@ -1,4 +1,5 @@
-//! `web_search`: asks the search service the user configured. Registered only where there is one.
+//! The tool `web_search`: queries the configured search service. The tool is registered only if
+//! there is one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ struct WebSearchParameters {
     max_results: Option<u32>,
 }
 
-/// The tool `web_search` over this service.
+/// Creates the tool `web_search`, which queries this service.
 pub fn web_search(searcher: Searcher) -> impl Tool {
     let host = searcher.host().to_owned();
     let searcher = Arc::new(searcher);

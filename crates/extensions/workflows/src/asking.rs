@@ -1,4 +1,5 @@
-//! Steps that run at the same time share whoever is asked: one question stands there at a time.
+//! Serializes the questions of steps that run in parallel, so that the user sees one question at a
+//! time.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use haft_agent::{Approval, ApprovalReply, Approver};
 use haft_types::{Filled, Form};
 use tokio::sync::Mutex;
 
-/// Lets those who ask wait for each other.
+/// Passes questions on to an approver, one at a time.
 pub(crate) struct QueuedApprover {
     approver: Arc<dyn Approver>,
     turn: Mutex<()>,

@@ -1,4 +1,4 @@
-//! What is wrong with a workflow, all of it, each with its line.
+//! Finds all errors of a workflow file, with their lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,13 +10,13 @@ use serde_saphyr::Spanned;
 use crate::template::{self, TemplateVariable};
 use crate::workflow::{StepEntry, WorkflowFile, first_line_of, line_of};
 
-/// More than this is a mistake.
+/// The maximum number of steps.
 const MOST_STEPS: usize = 100;
 
-/// By this name events know the agent the user talks to.
+/// The name of the main agent in events, which no step can have.
 const MAIN: &str = "main";
 
-/// Everything that is wrong; nothing when the workflow can be run.
+/// Returns all errors of a workflow file; empty if the workflow can be run.
 pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<FileProblem> {
     let mut found = ProblemList {
         path,
@@ -44,14 +44,14 @@ pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<File
     if found.problems.is_empty() {
         cycle(steps, &mut found);
     }
-    // Who needs whom must be clear before it can be said what a template may mention.
+    // The templates are checked last, because the outputs they may use depend on valid needs.
     if found.problems.is_empty() {
         templates(text, written, &mut found);
     }
     found.problems
 }
 
-/// Templates write `steps.NAME`, so a name is a word.
+/// The rule for names of steps and inputs, because templates write `steps.NAME`.
 const NAME: NameRule = NameRule::Identifier;
 
 struct ProblemList<'a> {
@@ -123,7 +123,8 @@ fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     }
 }
 
-/// Takes away steps that need nothing that is left; what stays needs itself in the end.
+/// Finds a cycle of needs. First removes steps that need no remaining step, again and again; the
+/// steps that are left lie on a cycle or need one.
 fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
@@ -151,7 +152,7 @@ fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
             .needs
             .iter()
             .find_map(|need| left.iter().find(|other| is(other, need)));
-        // Each that is left needs another one that is left.
+        // Each remaining step needs another remaining step.
         let Some(next) = next else { return };
         at = next;
     };
@@ -221,7 +222,7 @@ fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
     }
 }
 
-/// Every step that is done before this one begins.
+/// Returns all steps that are done before `step` starts: its needs, and their needs.
 fn all_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
     let mut all = BTreeSet::new();
     let mut open: Vec<&StepEntry> = vec![step];

@@ -1,37 +1,34 @@
-//! Why a run of a workflow cannot begin or go on.
+//! Errors that stop a whole run.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a run cannot begin or go on. What keeps a single step from beginning is that step's result
-/// instead.
+/// An error that stops a run before or between its steps. An error that keeps a single step from
+/// starting is the result of that step instead.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
-    /// Nothing is there to go on with.
+    /// There is no run to resume.
     #[error("there is no run of `{0}` here to go on with")]
     NoRun(String),
-    /// The steps are not those that the run began with.
+    /// The workflow's file has changed since the run began.
     #[error("`{}` was changed since the run `{run}` began", path.display())]
     Changed {
-        /// The workflow's file.
         path: PathBuf,
         /// The id of the run.
         run: String,
     },
-    /// A run belongs to one process at a time.
+    /// Another process has locked the run.
     #[error("another process works on the run `{0}`; wait for its end")]
     Busy(String),
-    /// A file of the runs cannot be used.
+    /// A file of a run could not be read, written, or locked.
     #[error("cannot {verb} `{}`", path.display())]
     File {
-        /// What could not be done with it.
+        /// The failed operation, as a verb for the message.
         verb: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// A step ended without a result; what it did is stored, and the run can be gone on with.
+    /// A step panicked. Its work so far is stored, and the run can be resumed.
     #[error("a step of the workflow panicked")]
     Panicked(#[from] tokio::task::JoinError),
 }

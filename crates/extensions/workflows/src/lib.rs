@@ -1,12 +1,15 @@
-//! Workflows: files of steps for agents, each run once what it needs is done.
+//! Runs workflows: files of steps for agents, where each step starts when the steps it needs are
+//! done.
 //!
-//! A file is checked whole before anything of it runs. A step is a session of its own, opened
-//! through [`haft_agent::Agent`]; what has been done is on disk, so that another process can go on
-//! with it. This crate prints nothing and knows no command line: a front end gives it an agent and
-//! an observer, and makes sentences of the report.
+//! A file is checked completely before any of its steps runs. Each step is a session, opened
+//! through [`haft_agent::Agent`]. The state of a run is on disk, so another process can resume it.
 //!
-//! Read first: [`select()`] (finds a workflow for a run), [`Workflow`] (a file), [`WorkflowRun`] (what runs its steps), [`WorkflowRuns`] (what
-//! is kept of runs), [`WorkflowObserver`] (who is shown what happens).
+//! This crate prints nothing and knows no command line: a front end passes an agent and an
+//! observer, and words the report.
+//!
+//! Start with [`select_workflow`] (finds a workflow for a run), [`Workflow`] (a parsed file),
+//! [`WorkflowRun`] (runs the steps), [`WorkflowRuns`] (stores the state of runs), and
+//! [`WorkflowObserver`] (receives the events).
 
 mod asking;
 mod check;

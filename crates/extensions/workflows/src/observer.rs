@@ -1,7 +1,7 @@
-//! The events of all steps as one stream.
+//! Merges the events of all steps into one stream.
 //!
-//! Invariant: events are numbered without gaps, and none of them is a `result`: that of a step is
-//! part of its last `subagent` event, that of the run is the front end's last word.
+//! Invariant: events are numbered without gaps, and none of them is a `result`. The result of a
+//! step is part of its last `subagent` event; the front end sends the result of the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,12 +9,13 @@ use haft_engine::EventSink;
 use haft_tools::MergeReport;
 use haft_types::{ConversationId, Event, EventBody, SubagentPhase};
 
-/// Who is shown what happens in a run.
+/// Receives the events of a run.
 pub trait WorkflowObserver: Send {
-    /// An event of a step, numbered for the whole run.
+    /// Called for each event of a step. Events are numbered over the whole run.
     fn event(&mut self, event: &Event);
 
-    /// What a hook said when the session of a step was closed: too late to be an event.
+    /// Called with a message of a hook that ran when the session of a step was closed, too late for
+    /// an event.
     fn closing_message(&mut self, message: &str);
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct EventStream {
     seq: u64,
 }
 
-/// The stream as steps share it.
+/// An event stream that steps share.
 pub(crate) type SharedStream = Arc<Mutex<EventStream>>;
 
 impl EventStream {
@@ -47,18 +48,18 @@ impl EventStream {
     }
 }
 
-/// The events of one step, on their way into the stream.
+/// Sends the events of one step to the stream.
 pub(crate) struct StepEvents {
     pub(crate) stream: SharedStream,
     pub(crate) step: String,
     pub(crate) run: ConversationId,
-    /// Known from its first event on.
+    /// The model, known from the first event on.
     pub(crate) model: String,
     pub(crate) task: String,
 }
 
 impl StepEvents {
-    /// Tells which files of the project were changed by merging the work of a step.
+    /// Sends an event for each file of the project that was changed by merging the step's work.
     pub(crate) fn merged(&self, merged: &MergeReport, conversation: &ConversationId) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         for change in &merged.changes {

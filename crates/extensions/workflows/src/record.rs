@@ -1,8 +1,8 @@
-//! What is kept of a run of a workflow, so that another process can go on with it.
+//! Stores the state of workflow runs, so that another process can resume them.
 //!
-//! Invariant: a step is noted as done only after its conversation holds its answer, and the file is
-//! replaced whole: whenever the process is killed, the steps that are noted as done are done, and
-//! the others can be gone on with.
+//! Invariant: a step is recorded as done only after its conversation contains its answer, and the
+//! file is replaced atomically. Whenever the process is killed, the recorded steps are done and the
+//! others can be resumed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,19 +18,19 @@ use serde_json::{Value, json};
 use crate::error::WorkflowError;
 use crate::workflow::Workflow;
 
-/// So many runs are kept.
+/// The number of runs to keep.
 const KEPT: usize = 200;
 
-/// All runs of one user.
+/// All workflow runs of one user.
 pub struct WorkflowRuns {
     folder: PathBuf,
     told: Option<RecordListener>,
 }
 
-/// Is given the record of a run whenever it was written.
+/// Called with the bytes of a run's record after each write.
 pub type RecordListener = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 
-/// A run that this process has for itself.
+/// A run that is locked by this process.
 pub struct HeldRun {
     pub(crate) record: RunRecord,
     file: PathBuf,
@@ -38,35 +38,35 @@ pub struct HeldRun {
     _lock: LockFile,
 }
 
-/// One run.
+/// The record of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// By which events know the run.
+    /// The id of the run, also used in its events.
     pub id: String,
     /// The name of the workflow.
     pub workflow: String,
-    /// The namespace of its project.
+    /// The namespace of the project.
     project: String,
-    /// Of the file as it was when the run began.
+    /// The hash of the workflow's file when the run began.
     hash: ContentHash,
-    /// What it was given, and for the rest what the file says.
+    /// The values of all inputs, given or default.
     pub inputs: BTreeMap<String, String>,
     started_at: Timestamp,
-    /// The steps that were begun, by name.
+    /// The steps that have begun, by name.
     pub steps: BTreeMap<String, StepRecord>,
 }
 
-/// How far a step has come.
+/// The state of a step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// The conversation it works in, once there is one.
+    /// The conversation of the step, once it has begun.
     pub conversation: Option<ConversationId>,
-    /// How it ended.
+    /// The result, once the step has ended.
     pub result: Option<TurnResult>,
 }
 
 impl StepRecord {
-    /// Whether its answer can be used by the steps that need it.
+    /// True if the step is completed, so that other steps can use its answer.
     pub fn is_done(&self) -> bool {
         self.result
             .as_ref()
@@ -105,12 +105,12 @@ impl RunRecord {
 }
 
 impl WorkflowRuns {
-    /// Those kept in this folder, which need not exist.
+    /// Creates the set of runs stored in `folder`, which need not exist.
     pub fn at(folder: PathBuf) -> Self {
         Self { folder, told: None }
     }
 
-    /// The same, where somebody else keeps records, too.
+    /// Sets a function that is called with each record that is written.
     #[must_use]
     pub fn telling(self, told: RecordListener) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl WorkflowRuns {
         }
     }
 
-    /// A new run.
+    /// Begins a new run.
     pub fn begin(
         &self,
         workflow: &Workflow,
@@ -145,7 +145,8 @@ impl WorkflowRuns {
         Ok(held)
     }
 
-    /// The last run of a workflow in a project, to go on with.
+    /// Locks the newest run of a workflow in a project, to resume it. Fails if the workflow's file
+    /// has changed since.
     pub fn newest(&self, workflow: &Workflow, project: &str) -> Result<HeldRun, WorkflowError> {
         let name = &workflow.name;
         let known = self
@@ -162,7 +163,7 @@ impl WorkflowRuns {
         self.hold(record)
     }
 
-    /// Every run, newest first.
+    /// Loads all runs, newest first.
     fn all(&self) -> Vec<RunRecord> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries
@@ -196,7 +197,8 @@ impl WorkflowRuns {
         })
     }
 
-    /// Removes old runs. What cannot be removed is for the next time.
+    /// Removes the oldest runs beyond [`MAX_RUNS`]. Errors are ignored, because the next run tries
+    /// again.
     fn sweep(&self) {
         for old in self.all().into_iter().skip(KEPT) {
             drop(fs::remove_file(self.file(&old.id, "json")));
@@ -206,7 +208,7 @@ impl WorkflowRuns {
 }
 
 impl HeldRun {
-    /// Changes the record and writes it down.
+    /// Changes the record and writes it to its file.
     pub(crate) fn note(
         &mut self,
         change: impl FnOnce(&mut RunRecord),

@@ -1,7 +1,8 @@
-//! Runs the steps: each as soon as what it needs is done, several at a time.
+//! Schedules the steps of a run: each step starts as soon as the steps it needs are done, several
+//! in parallel.
 //!
-//! Invariant: a step begins only when every step it needs is noted as done. One that fails keeps
-//! those that need it from beginning, and no others.
+//! Invariant: a step starts only when every step it needs is recorded as done. A failed step keeps
+//! only the steps that need it from starting.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,56 +28,57 @@ use crate::record::{HeldRun, RunRecord, StepRecord};
 use crate::step::{self, StepStart};
 use crate::workflow::{Workflow, WorkflowStep};
 
-/// So many steps run at the same time.
+/// The maximum number of steps that run in parallel.
 const AT_ONCE: usize = 8;
 
-/// A workflow that is about to be run, with everything its steps are opened with.
+/// A workflow to be run, with everything needed to open its steps.
 pub struct WorkflowRun {
-    /// Opens the sessions.
+    /// Opens the sessions of the steps.
     pub agent: Agent,
-    /// Where haft keeps its files.
+    /// The folders of haft's own files.
     pub places: Places,
-    /// What the agent was made from.
+    /// The configuration that the agent was made from.
     pub config: Config,
-    /// Where the steps work.
+    /// The project that the steps work in.
     pub project: Project,
-    /// The steps.
+    /// The workflow to run.
     pub workflow: Workflow,
-    /// Those that steps may name.
+    /// The agents that steps may name.
     pub agents: NamedItems<AgentDefinition>,
-    /// The model of steps that name none, nor have an agent that does.
+    /// The model of steps whose own entry and agent name none.
     pub model: Option<String>,
-    /// How much may happen without asking, where the configuration does not decide.
+    /// The permission mode; overrides the configured one.
     pub mode: Option<PermissionMode>,
-    /// Replies are limited for each step; money and time for all of them together.
+    /// The limits of the run. The number of turns is limited for each step; money and time are
+    /// limited for all steps together.
     pub limits: TurnLimits,
-    /// Who is asked, one question at a time; without one, asking means no.
+    /// Answers questions, one at a time. Without it, every question is declined.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Ends the run.
+    /// Cancels the run.
     pub cancel: CancellationToken,
 }
 
-/// What came of a run.
+/// The report of a run.
 pub struct WorkflowReport {
-    /// Its outcome, answer and cost. The message is left for the front end to write.
+    /// The outcome, answer, and cost. The message is left for the front end to write.
     pub result: TurnResult,
-    /// How every step stands.
+    /// The final record, with the state of every step.
     pub record: RunRecord,
-    /// How many of its steps are done.
+    /// The number of steps that are done.
     pub completed: usize,
-    /// Whether no request of any step ever got a valid reply.
+    /// True if no request of any step ever got a valid reply.
     pub never_valid: bool,
-    /// The number of the event that ends the stream.
+    /// The sequence number for the event that ends the stream.
     pub seq: u64,
 }
 
-/// What the steps of a run have in common.
+/// The state that all steps of a run share.
 pub(crate) struct SharedRun {
     run: WorkflowRun,
-    /// What all steps have used.
+    /// The tokens and money that all steps have used.
     pub(crate) budget: SharedBudget,
     pub(crate) stream: SharedStream,
-    /// Held while a copy of the project is made or merged.
+    /// Locked while a copy of the project is created or merged.
     pub(crate) merging: tokio::sync::Mutex<()>,
     held: RefCell<HeldRun>,
 }
@@ -90,12 +92,12 @@ impl Deref for SharedRun {
 }
 
 impl SharedRun {
-    /// Changes what is kept of the run.
+    /// Changes the record of the run and writes it to disk.
     pub(crate) fn note(&self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
         self.held.borrow_mut().note(change)
     }
 
-    /// By which events know the run.
+    /// Returns the id of the run that its events use.
     pub(crate) fn run_id(&self) -> ConversationId {
         ConversationId::new(&self.held.borrow().record.id)
     }
@@ -106,8 +108,8 @@ impl SharedRun {
 }
 
 impl WorkflowRun {
-    /// Runs what is not done yet. It must be called in a [`tokio::task::LocalSet`]: steps are not
-    /// moved between threads.
+    /// Runs the steps that aren't done yet. Must be called in a [`tokio::task::LocalSet`], because
+    /// steps are not moved between threads.
     pub async fn run(
         mut self,
         held: HeldRun,
@@ -155,8 +157,8 @@ impl WorkflowRun {
             let Some(ended) = running.join_next().await else {
                 break;
             };
-            // A step that panics ends the run; what it did is stored, and `--continue` goes on with
-            // it.
+            // A panic of a step ends the run. The work so far is stored, and `--continue` resumes
+            // the run.
             let (name, report) = ended?;
             progress.end(&shared, &name, report)?;
         }
@@ -178,7 +180,7 @@ impl WorkflowRun {
 }
 
 impl SharedRun {
-    /// What a step begins with, or how it ended before it could.
+    /// Prepares the start of a step. The error is the result of a step that cannot start.
     fn begin(
         &self,
         step: &WorkflowStep,
@@ -221,15 +223,15 @@ impl SharedRun {
     }
 }
 
-/// How far this process has come.
+/// The progress of the run in this process.
 struct RunProgress {
     began: Instant,
-    /// The steps it has begun.
+    /// The steps that this process has started.
     begun: BTreeSet<String>,
     turns: u32,
     usage: Usage,
     cost: CostSum,
-    /// Whether no request of any step ever got a valid reply.
+    /// True if no request of any step ever got a valid reply.
     never_valid: bool,
     answered: bool,
 }
@@ -247,7 +249,7 @@ impl RunProgress {
         }
     }
 
-    /// The next step that can begin.
+    /// Returns the next step that can start, and marks it as started.
     fn next(&mut self, shared: &SharedRun) -> Option<WorkflowStep> {
         if shared.cancel.is_cancelled() {
             return None;
@@ -262,7 +264,7 @@ impl RunProgress {
         Some(step)
     }
 
-    /// A step is over.
+    /// Records the result of a step that has ended.
     fn end(
         &mut self,
         shared: &SharedRun,
@@ -275,7 +277,7 @@ impl RunProgress {
         } = report;
         self.turns += result.turns;
         self.usage += result.usage;
-        // A step that asked nobody cost nothing.
+        // A step without requests cost nothing.
         if result.turns > 0 || result.cost.is_some() {
             self.cost.add(result.cost);
         }
@@ -284,7 +286,7 @@ impl RunProgress {
         shared.note(|record| record.steps.entry(name.to_owned()).or_default().result = Some(result))
     }
 
-    /// What came of all of it, and how many steps are done.
+    /// Returns the result of the whole run and the number of steps that are done.
     fn result(&self, shared: &SharedRun, record: &RunRecord) -> (TurnResult, usize) {
         let workflow = &shared.workflow;
         let done = |step: &&WorkflowStep| {
@@ -328,7 +330,8 @@ impl RunProgress {
     }
 }
 
-/// The answer of the last step; of several, each under its name.
+/// Returns the answer of the last step. If there are several last steps, each answer gets a
+/// heading.
 fn answer(workflow: &Workflow, record: &RunRecord) -> String {
     let done = |step: &WorkflowStep| {
         let kept = record.steps.get(&step.name).filter(|kept| kept.is_done())?;

@@ -1,5 +1,6 @@
-//! Selects a workflow and its inputs for a run. Everything that could keep a step from starting is
-//! found before the first step starts.
+//! Selects a workflow and its inputs for a run.
+//!
+//! Every error that could keep a step from starting is reported before the first step starts.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,9 @@ use haft_project::{FileProblem, KnowledgePaths, NamedItems};
 
 use crate::workflow::{Workflow, load};
 
-/// Why a workflow cannot be run in a project.
+/// The reason why a workflow cannot be run in a project.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
-    /// No workflow has this name.
     #[error("there is no workflow `{name}`; there are: {known}")]
     Unknown {
         /// The given name.
@@ -26,17 +26,15 @@ pub enum SelectError {
         "there is no workflow `{name}`; there are: {known}; `{project}` is not trusted, so nothing in it is used (`haft trust`)"
     )]
     Untrusted {
-        /// The given name.
         name: String,
-        /// The names of the workflows, as text.
+        /// The existing workflows, as text.
         known: String,
         /// The root of the project.
         project: String,
     },
-    /// The workflow's file is wrong.
+    /// The workflow's file has errors.
     #[error("the workflow `{name}` cannot be run; nothing was started")]
     Invalid {
-        /// The workflow.
         name: String,
         /// The problems, with file and line.
         problems: Vec<String>,
@@ -44,9 +42,7 @@ pub enum SelectError {
     /// The model of a step cannot be used.
     #[error("the step `{step}` cannot be run: {reason}; nothing was started")]
     Step {
-        /// The step.
         step: String,
-        /// The reason.
         reason: Box<StepModelError>,
     },
     /// The project's knowledge cannot be read.
@@ -54,10 +50,10 @@ pub enum SelectError {
     Setup(#[from] SetupError),
 }
 
-/// Why a step has no usable model.
+/// The reason why a step has no usable model.
 #[derive(Debug, thiserror::Error)]
 pub enum StepModelError {
-    /// Neither the step, its agent, the command line nor the configuration names a model.
+    /// The step, its agent, the command line, and the configuration name no model.
     #[error("no model is chosen; use `-m provider/model`, or set `model` in config.toml")]
     NoModel,
     /// The named model is unknown.
@@ -65,31 +61,26 @@ pub enum StepModelError {
     Model(#[from] SetupError),
 }
 
-/// Why the inputs of a run don't fit its workflow.
+/// An error in the inputs of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowInputError {
-    /// The workflow has no such input.
     #[error("`{workflow}` has no input `{name}`; there are: {known}")]
     Unknown {
-        /// The workflow.
         workflow: String,
-        /// The given name.
         name: String,
-        /// The names of the inputs, as text.
+        /// The existing inputs, as text.
         known: String,
     },
     /// An input without a default was not given.
     #[error("`{workflow}` needs `--input {name}=VALUE`")]
     Missing {
-        /// The workflow.
         workflow: String,
-        /// The name of the input.
         name: String,
     },
 }
 
-/// Finds the workflow `name`, with the agents that its steps may name. `model` is the model of the
-/// steps that name none, nor have an agent that does.
+/// Finds the workflow `name` and the agents that its steps may name, and checks the models of all
+/// steps. `model` is the model of steps whose own entry and agent name none.
 pub fn select(
     places: &Places,
     config: &Config,
@@ -183,7 +174,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl Workflow {
-    /// Returns the value of every input: the given one, or else the default of the file.
+    /// Returns the values of all inputs: the given ones, and the defaults of the others.
     pub fn fill_inputs(
         &self,
         given: &BTreeMap<String, String>,

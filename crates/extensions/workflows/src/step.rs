@@ -1,4 +1,4 @@
-//! One step: a session of its own, run to its outcome.
+//! Runs one step of a workflow as a session.
 
 use std::error::Error;
 use std::rc::Rc;
@@ -22,16 +22,16 @@ use crate::schedule::SharedRun;
 use crate::work_copy::WorkCopy;
 use crate::workflow::WorkflowStep;
 
-/// What a step begins with.
+/// The values needed to start a step.
 pub(crate) struct StepStart {
     pub(crate) step: WorkflowStep,
     pub(crate) prompt: String,
-    /// How far it came before.
+    /// The state that an earlier process recorded.
     pub(crate) before: StepRecord,
     pub(crate) time: Option<Duration>,
 }
 
-/// Why a step did not begin.
+/// The reason why a step did not start.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
@@ -42,7 +42,8 @@ enum StepError {
     Copy(String),
 }
 
-/// Runs a step. What keeps it from beginning is its failure and nobody else's.
+/// Runs a step. An error that keeps the step from starting becomes its result and doesn't affect
+/// other steps.
 pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     match Box::pin(open_and_run(&shared, start)).await {
         Ok(report) => report,
@@ -64,7 +65,7 @@ pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     }
 }
 
-/// The result of a step that did not get as far as a session.
+/// Returns the result of a step that failed before its session was opened.
 pub(crate) fn failed(code: &str, message: &str) -> TurnResult {
     TurnResult {
         outcome: Outcome::Failed,
@@ -129,7 +130,8 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
     Ok(report)
 }
 
-/// Runs the session, and goes on with the answers to its questions as long as somebody gives them.
+/// Runs the session. When it ends with a question that the approver answers, runs it again with the
+/// answer.
 async fn run_and_ask(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -166,7 +168,7 @@ async fn run_and_ask(
     }
 }
 
-/// The name of the field a question is answered in.
+/// The name of the form field that holds the answer to a question.
 const ANSWER: &str = "answer";
 
 fn question(step: &str, text: &str) -> Form {
@@ -185,7 +187,7 @@ fn question(step: &str, text: &str) -> Form {
     }
 }
 
-/// A later run of the same step, with what those before it used.
+/// Adds the usage, cost, and duration of an earlier run of the step to `report`.
 fn added(before: &TurnResult, mut report: RunReport) -> RunReport {
     let result = &mut report.result;
     result.turns += before.turns;
@@ -198,8 +200,7 @@ fn added(before: &TurnResult, mut report: RunReport) -> RunReport {
     report
 }
 
-/// What became of the work of a step in its copy is part of its answer; where it is not in the
-/// project, the step has failed.
+/// Adds the report of the merge to the result. A conflict turns the result into a failure.
 fn take_merge(result: &mut TurnResult, merged: MergeReport) {
     if merged.conflict {
         (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
@@ -211,7 +212,8 @@ fn take_merge(result: &mut TurnResult, merged: MergeReport) {
     }
 }
 
-/// Opens the conversation the step has, or a new one, and says what its input is.
+/// Opens the existing conversation of the step, or a new one. Also returns the input for the
+/// session: the prompt for a new conversation, else `None`.
 async fn open(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -238,7 +240,7 @@ async fn open(
     Ok((session, copy, Some(prompt.to_owned())))
 }
 
-/// Opens a session in the project, or in the copy of it that the step has.
+/// Opens a session in the project or, if the step uses one, in its copy of the project.
 async fn open_plan(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -248,7 +250,7 @@ async fn open_plan(
         return Ok((Box::pin(shared.agent.open(plan)).await?, None));
     }
     let copy = ConversationId::new(format!("{}-{}", shared.run_id(), step.name));
-    // git takes locks of its own, and gives up where another holds them.
+    // git locks the repository, and fails if another process holds the lock.
     let _alone = shared.merging.lock().await;
     let (mut config, mut services, which) = Box::pin(shared.agent.prepare(plan)).await?;
     let copy = WorkCopy::open(&copy, &mut config, &mut services)
@@ -261,7 +263,7 @@ async fn open_plan(
 }
 
 impl WorkflowStep {
-    /// Whether it works in a copy of the project.
+    /// True if the step works in a copy of the project.
     pub fn in_copy(&self, agents: &NamedItems<AgentDefinition>) -> bool {
         let of_agent = || {
             agents
@@ -271,8 +273,8 @@ impl WorkflowStep {
         self.worktree.or_else(of_agent).unwrap_or(false)
     }
 
-    /// The model it names, or its agent, or what is given for the others; none where the
-    /// configuration decides.
+    /// Returns the model that the step or its agent names, else `default`. `None` leaves the choice
+    /// to the configuration.
     pub fn model(
         &self,
         agents: &NamedItems<AgentDefinition>,
@@ -286,7 +288,7 @@ impl WorkflowStep {
     }
 }
 
-/// A step is run as a front end runs a task.
+/// Builds the plan for the session of a step, as a front end does for a task.
 fn plan(
     shared: &SharedRun,
     step: &WorkflowStep,

@@ -1,20 +1,20 @@
-//! Prompts as templates: what they may mention, and what becomes of them.
+//! Renders the prompts of steps, which are templates, and finds the variables that they use.
 //!
-//! Invariant: a template ends. It has so much fuel, and it can neither read files nor include
-//! others.
+//! Invariant: rendering always ends, because fuel is limited, and a template can neither read files
+//! nor include others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 
-/// More than any prompt needs: every instruction of a template uses some.
+/// The fuel of a template; every instruction uses some. Far more than any prompt needs.
 const FUEL: u64 = 100_000;
-/// A prompt of more bytes is a mistake.
+/// The size limit of a rendered prompt, in bytes.
 const LONGEST: usize = 2_000_000;
-/// What a template may call besides filters.
+/// The functions that a template may call, in addition to filters.
 const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
 
-/// What is wrong, and in which line of the template, counted from 1.
+/// An error message and its line in the template, counted from 1.
 pub(crate) type TemplateProblem = (String, usize);
 
 fn environment() -> Environment<'static> {
@@ -25,18 +25,18 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// Something a template mentions.
+/// A variable that a template uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TemplateVariable {
     /// The output of a step.
     Step(String),
     /// An input.
     Input(String),
-    /// Anything else.
+    /// Any other variable, which is an error.
     Other(String),
 }
 
-/// What a template mentions, or why it is none.
+/// Returns the variables that a template uses, or the error if it cannot be parsed.
 pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, TemplateProblem> {
     let environment = environment();
     let template = environment
@@ -49,7 +49,7 @@ pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, Templat
             (Some("steps"), Some(name), Some("output")) => {
                 Some(TemplateVariable::Step(name.to_owned()))
             }
-            // All of them, as in a loop.
+            // A template may use the whole map, as in a loop.
             (Some("steps" | "inputs"), None, None) => None,
             (Some(name), None, None) if FUNCTIONS.contains(&name) => None,
             _ => Some(TemplateVariable::Other(path)),
@@ -62,7 +62,7 @@ pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, Templat
         .collect())
 }
 
-/// The text with everything put in.
+/// Renders a template with the inputs and the outputs of steps.
 pub(crate) fn render(
     text: &str,
     inputs: &BTreeMap<String, String>,

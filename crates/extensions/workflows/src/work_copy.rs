@@ -1,4 +1,4 @@
-//! A session that works in a copy of the project, and the merge of what it changed.
+//! Runs a session in a copy of the project, and merges its changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
 use haft_types::{ConversationId, Envelope, Outcome};
 use tokio::task::spawn_blocking;
 
-/// By this name undo knows the merge.
+/// The name of the merge in the record of changes, as shown by undo.
 const MERGE: &str = "worktree";
 
-/// The copy of the project a session works in.
+/// The copy of the project that a session works in.
 pub(crate) struct WorkCopy {
     copy: Box<dyn ProjectCopy>,
-    /// The folders of the project itself.
+    /// The folders of the original project.
     project: Workspace,
     private: Vec<PathBuf>,
     changes: Arc<dyn ChangeRecords>,
 }
 
 impl WorkCopy {
-    /// Makes the copy of this name, or takes the one there is, and moves the session that is about
-    /// to open into it.
+    /// Creates the copy with this name, or reuses an existing one, and changes the configuration of
+    /// the session so that it works in the copy.
     pub(crate) async fn open(
         name: &ConversationId,
         config: &mut SessionConfig,
@@ -79,9 +79,8 @@ impl WorkCopy {
         })
     }
 
-    /// Merges what was changed into the project if the work is completed, as something undo can
-    /// take back in the session's conversation. The copy is removed where nothing of it would
-    /// be lost.
+    /// Merges the changes into the project if the work is completed, as a change that undo can
+    /// revert in the session's conversation. Removes the copy unless changes would be lost.
     pub(crate) async fn settle(self, session: &Session, outcome: Outcome) -> MergeReport {
         let conversation = session.conversation().id.clone();
         let Some(message_id) = session

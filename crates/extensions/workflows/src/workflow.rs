@@ -1,10 +1,10 @@
-//! A file of steps for agents, each beginning when what it needs is done.
+//! Parses workflow files.
 //!
-//! A file is checked whole before anything of it runs: names, needs, cycles and templates. What is
-//! wrong is a [`FileProblem`] with file and line, and the file is not used.
+//! A file is checked completely when it is loaded: names, needs, cycles, and templates. Each error
+//! is a [`FileProblem`] with file and line, and a file with errors is not used.
 //!
-//! Invariant: the steps of a [`Workflow`] can be put in an order in which each comes after all it
-//! needs, and no template mentions a step that is not done by then.
+//! Invariant: the steps of a [`Workflow`] have an order in which each step comes after all steps it
+//! needs, and no template mentions the output of a step that isn't done by then.
 
 #[cfg(test)]
 mod tests;
@@ -19,23 +19,21 @@ use serde_saphyr::Spanned;
 
 use crate::{check, template};
 
-/// Steps for agents.
+/// A valid workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workflow {
-    /// Its name: that of its file.
+    /// The file's name without its extension.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// What it can be told, each with what it is when nothing is told; without that it must be
-    /// told.
+    /// The inputs, with their default values. An input without a default must be given.
     pub inputs: BTreeMap<String, Option<String>>,
-    /// In the order they are written.
+    /// The steps, in file order.
     pub steps: Vec<WorkflowStep>,
-    /// The file as it is.
+    /// The content of the file.
     pub text: String,
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Whose it is.
+    /// The level of the file: user, project, or another one.
     pub level: Level,
 }
 
@@ -53,22 +51,22 @@ impl Named for Workflow {
     }
 }
 
-/// One step: a task for one agent.
+/// A step of a workflow: a task for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkflowStep {
-    /// A word, so that templates can write `steps.NAME`.
+    /// An identifier, so that templates can write `steps.NAME`.
     pub name: String,
-    /// Who does it; the main agent when absent.
+    /// The agent that does the step; the main agent if absent.
     pub agent: Option<String>,
-    /// Its model, in place of the agent's own.
+    /// The model, which overrides the agent's own.
     pub model: Option<String>,
-    /// What is to be done: a template over inputs and the outputs of other steps.
+    /// The task: a template over inputs and the outputs of other steps.
     pub prompt: String,
     /// The steps that must be done first.
     pub needs: Vec<String>,
-    /// Whether it works in a copy of the project; as its agent's file says when absent.
+    /// True if the step works in a copy of the project. If absent, the agent's file decides.
     pub worktree: Option<bool>,
-    /// Where its agent is named, and where its prompt begins.
+    /// The line of the agent's name, and the first line of the prompt.
     lines: StepLines,
 }
 
@@ -100,8 +98,7 @@ pub(crate) struct StepEntry {
     pub(crate) worktree: Option<bool>,
 }
 
-/// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it,
-/// and skipped.
+/// Loads all workflows. A file with errors is skipped, and its errors are added to `problems`.
 pub fn load(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Workflow> {
     haft_project::load_files(
         paths,
@@ -119,7 +116,7 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Fil
             .map_or(1, |location| location.line() as usize);
         let message = error.without_snippet().to_string();
         let message = message.lines().next().unwrap_or("it is not YAML");
-        // The line stands in front already.
+        // The problem shows the line before its message.
         let message = message
             .rsplit_once(" at line ")
             .map_or(message, |(message, _)| message);
@@ -164,7 +161,8 @@ pub(crate) fn line_of(at: &Spanned<String>) -> usize {
     at.referenced.line() as usize
 }
 
-/// The line of the file in which a text begins: of a block (`|`, `>`), the one below its mark.
+/// Returns the line of the file on which the content of `text` begins. In a block (`|` or `>`),
+/// that is the line after the mark.
 pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
     let line = line_of(text);
     let written = file.lines().nth(line.saturating_sub(1)).unwrap_or_default();
@@ -177,7 +175,7 @@ pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
 }
 
 impl Workflow {
-    /// What is wrong with the agents it names.
+    /// Returns a problem for each step whose agent doesn't exist or has no role.
     pub fn wrong_agents(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
         let wrong = |step: &WorkflowStep| {
             let name = step.agent.as_deref()?;
@@ -208,12 +206,11 @@ impl Workflow {
         self.steps.iter().filter_map(wrong).collect()
     }
 
-    /// The step of a name.
     pub fn step(&self, name: &str) -> Option<&WorkflowStep> {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// The steps whose answers are those of the workflow: no other step needs them.
+    /// Returns the steps that no other step needs. Their answers are the answer of the workflow.
     pub fn last_steps(&self) -> impl Iterator<Item = &WorkflowStep> {
         let needed: BTreeSet<&str> = self
             .steps
@@ -226,8 +223,8 @@ impl Workflow {
             .filter(move |step| !needed.contains(step.name.as_str()))
     }
 
-    /// The prompt of a step. `outputs` are those of the steps that are done, among them all it
-    /// needs.
+    /// Renders the prompt of a step. `outputs` contains the outputs of the steps that are done,
+    /// including all that `step` needs.
     pub fn prompt(
         &self,
         step: &WorkflowStep,

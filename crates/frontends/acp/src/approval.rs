@@ -1,4 +1,4 @@
-//! Asks the editor's user, and remembers the rules they want.
+//! Asks the editor's user for approval, and saves the rules they choose to keep.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const ONCE: &str = "allow-once";
 const ALWAYS: &str = "allow-always";
 const NO: &str = "reject-once";
 
-/// Asks through the protocol.
+/// Sends approvals and forms to the editor.
 pub(crate) struct EditorApprover {
     pub(crate) sender: UpdateSender,
     pub(crate) calls: SharedCalls,
@@ -42,8 +42,8 @@ impl Approver for EditorApprover {
         );
         let answer = match self.sender.editor.send_request(request).block_task().await {
             Ok(answer) => answer,
-            // Who is gone has not said no: the turn is about to be cancelled, and the question is
-            // asked again when it goes on.
+            // A closed connection is not a rejection: the turn is about to be canceled, and the
+            // approval is requested again when it is resumed.
             Err(error)
                 if is_connection_terminated(&error) || is_incoming_transport_closed(&error) =>
             {
@@ -94,8 +94,8 @@ impl Approver for EditorApprover {
     }
 }
 
-/// What can be answered. "Always" says which rules it writes, and is there only where a rule would
-/// hold.
+/// Returns the options of an approval. "Always" lists the rules it would save, and is offered only
+/// if a rule would match the call.
 fn choices(rules: &[String]) -> Vec<PermissionOption> {
     let mut choices = vec![PermissionOption::new(
         ONCE,

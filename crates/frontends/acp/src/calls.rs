@@ -1,4 +1,4 @@
-//! The calls of a turn as the protocol shows them: kind, title, places, and what came of them.
+//! The tool calls of a turn as the protocol shows them: kind, title, locations and results.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use serde_json::Value;
 
 use crate::diffs::{self, FileBefore};
 
-/// How much of what a running call prints is shown.
+/// The maximum bytes of a running call's output that are shown; older output is dropped.
 const PROGRESS: usize = 16 * 1024;
-/// How long a title may be.
+/// The maximum bytes of a title.
 const TITLE: usize = 200;
 
-/// The tools through which the model speaks with its user: what they say is shown as text, not as
-/// calls.
+/// True for the tools with which the model addresses the user. They are shown as text or as a plan,
+/// not as calls.
 pub(crate) fn is_speech(tool: &str) -> bool {
     matches!(
         tool,
@@ -33,7 +33,6 @@ pub(crate) fn is_speech(tool: &str) -> bool {
     )
 }
 
-/// What kind of thing a tool does.
 pub(crate) fn kind_of(tool: &str) -> ToolKind {
     match tool {
         "read_file" | "Read" | "list_files" | "LS" | "extract_to_text" | "count_tokens"
@@ -59,7 +58,7 @@ pub(crate) fn kind_of(tool: &str) -> ToolKind {
     }
 }
 
-/// A call that has begun and not ended.
+/// A call that has started and not ended.
 #[derive(Debug)]
 struct OpenCall {
     agent: String,
@@ -67,16 +66,16 @@ struct OpenCall {
     arguments: Value,
     before: Vec<FileBefore>,
     printed: String,
-    /// Whether a terminal of the editor shows what it prints.
+    /// True if a terminal of the editor shows the output.
     at_terminal: bool,
 }
 
-/// The calls that are under way, by the ids under which the editor knows them.
+/// The running calls, by the ids the editor has for them.
 #[derive(Debug)]
 pub(crate) struct OpenCalls {
     cwd: PathBuf,
     calls: HashMap<String, OpenCall>,
-    /// How many questions were asked for no call that is known.
+    /// The number of approvals that belonged to no known call.
     nameless: u32,
 }
 
@@ -89,7 +88,7 @@ impl OpenCalls {
         }
     }
 
-    /// The model has named a tool.
+    /// Records a call of which only the tool's name is known so far.
     pub(crate) fn begin(&mut self, agent: &str, id: &str, tool: &str) -> ToolCall {
         let id = shown_id(agent, id);
         let title = titled(agent, tool, &Value::Null);
@@ -111,7 +110,7 @@ impl OpenCalls {
             .status(ToolCallStatus::Pending)
     }
 
-    /// Its arguments are whole.
+    /// Records the complete arguments of a call, and reads the files it would change.
     pub(crate) fn whole(
         &mut self,
         agent: &str,
@@ -135,7 +134,7 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id, fields))
     }
 
-    /// It prints while it runs.
+    /// Adds output that a running call printed.
     pub(crate) fn printed(&mut self, agent: &str, id: &str, text: &str) -> Option<ToolCallUpdate> {
         let id = shown_id(agent, id);
         let call = self.calls.get_mut(&id)?;
@@ -153,7 +152,8 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id, fields))
     }
 
-    /// It runs at a terminal of the editor. Of whom it is the call is not known here.
+    /// Records that a call runs in a terminal of the editor. `id` comes without the agent's name,
+    /// so any agent's call matches.
     pub(crate) fn at_terminal(
         &mut self,
         id: &str,
@@ -173,7 +173,7 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id.clone(), fields))
     }
 
-    /// It has ended.
+    /// Removes a call that has ended, and returns its result.
     pub(crate) fn end(
         &mut self,
         agent: &str,
@@ -198,7 +198,7 @@ impl OpenCalls {
         let fields = ToolCallUpdateFields::new()
             .status(status)
             .raw_output(Value::from(text));
-        // A terminal goes on showing what it showed.
+        // The terminal stays the call's content.
         let fields = if call.at_terminal {
             fields
         } else {
@@ -207,7 +207,8 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id, fields))
     }
 
-    /// Those that will never end, because their turn is over.
+    /// Removes the calls that can no longer end because their turn is over, and reports them as
+    /// failed.
     pub(crate) fn abandon(&mut self) -> Vec<ToolCallUpdate> {
         let failed = |id| {
             ToolCallUpdate::new(
@@ -218,12 +219,12 @@ impl OpenCalls {
         self.calls.drain().map(|(id, _)| failed(id)).collect()
     }
 
-    /// Returns the call that a question is about, with the reason for asking. A question about an
+    /// Returns the call that an approval is about, with the reason for asking. An approval for an
     /// unknown call gets an id of its own.
     ///
-    /// Invariant: the content shows the approval's subject whole, with control characters spelled
-    /// out. It is not derived from the arguments, which can say something else than the tool
-    /// does.
+    /// Invariant: the content shows the approval's whole subject, with control characters spelled
+    /// out. It is not derived from the arguments, which may claim something other than what the
+    /// tool does.
     pub(crate) fn asked(&mut self, approval: &Approval) -> ToolCallUpdate {
         let same =
             |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
@@ -261,7 +262,7 @@ impl OpenCalls {
     }
 }
 
-/// A call of a conversation that is shown again.
+/// Returns a call of a stored conversation that is shown again.
 pub(crate) fn earlier(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> ToolCall {
     ToolCall::new(id.to_owned(), titled(MAIN, tool, arguments))
         .kind(kind_of(tool))
@@ -288,7 +289,7 @@ fn fenced(text: &str) -> ToolCallContent {
     format!("{fence}\n{text}\n{fence}").into()
 }
 
-/// Returns inline code, which ends only at as many backticks as it starts with.
+/// Returns inline code with a delimiter longer than any run of backticks in the text.
 fn inline_code(text: &str) -> String {
     match longest_backticks(text) {
         0 => format!("`{text}`"),
@@ -306,7 +307,8 @@ fn longest_backticks(text: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// Calls of sub-agents have ids of their own, which may be those of another agent's calls.
+/// Returns the id under which the editor knows a call. Ids are unique only within one agent, so the
+/// ids of sub-agents get the agent's name as a prefix.
 fn shown_id(agent: &str, id: &str) -> String {
     if agent == MAIN {
         id.to_owned()
@@ -315,7 +317,7 @@ fn shown_id(agent: &str, id: &str) -> String {
     }
 }
 
-/// What a call does, in a line.
+/// Describes a call in one line.
 fn titled(agent: &str, tool: &str, arguments: &Value) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let about = match (
@@ -358,7 +360,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// The files a call is about.
+/// Returns the files that a call reads or writes.
 fn locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
     let mut files = diffs::written(tool, arguments);
     if files.is_empty() && !matches!(kind_of(tool), ToolKind::Execute | ToolKind::Fetch) {

@@ -1,4 +1,4 @@
-//! What a call would change in files, and what it has changed, as the protocol shows it.
+//! The file changes of a call, proposed or made, as diffs of the protocol.
 
 use std::path::{Path, PathBuf};
 
@@ -6,18 +6,19 @@ use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
 use haft_text::reveal;
 use serde_json::Value;
 
-/// The largest file that is shown whole, before and after.
+/// The maximum size of a file whose text before and after is shown.
 const LARGEST: u64 = 256 * 1024;
 
-/// A file as it was before a call, if it is a text that can be shown.
+/// The text of a file before a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileBefore {
     path: PathBuf,
-    /// None where there was no file.
+    /// `None` if the file did not exist.
     text: Option<String>,
 }
 
-/// A text among arguments, under haft's name for it or under those of the classic tools.
+/// Returns a text argument under any of its names: haft's tools and the classic tools name it
+/// differently.
 fn text(arguments: &Value, names: &[&str]) -> Option<String> {
     names
         .iter()
@@ -29,7 +30,7 @@ fn path(arguments: &Value) -> Option<String> {
     text(arguments, &["path", "file_path"])
 }
 
-/// What an edit replaces, and by what.
+/// Returns the old text of an edit, or `None` if it is empty, and the new text.
 fn replaced(edit: &Value) -> (Option<String>, String) {
     let old = text(edit, &["old_text", "old_string", "old_str"]).filter(|old| !old.is_empty());
     (
@@ -38,7 +39,7 @@ fn replaced(edit: &Value) -> (Option<String>, String) {
     )
 }
 
-/// Edits in a list with the file of each; one that names none is of the file that the call names.
+/// Returns the list of edits with the file of each. An edit without a path uses the call's path.
 fn edits_of(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
     let edits = arguments
         .get("edits")
@@ -48,7 +49,7 @@ fn edits_of(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
     edits.filter_map(|edit| Some((path(edit).or_else(|| path(arguments))?, edit)))
 }
 
-/// The files that a call of this tool would write, as its arguments name them.
+/// Returns the files that a call of this tool would write, as its arguments name them.
 pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
     match tool {
         "write_to_file" | "Write" | "edit_file" | "Edit" | "str_replace" | "replace_in_file" => {
@@ -86,7 +87,7 @@ pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
     }
 }
 
-/// What a call would change, as far as its arguments alone tell.
+/// Returns the changes a call would make, derived from its arguments alone.
 pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
     let path = path(arguments).map(|path| cwd.join(path));
     let diff = |path: PathBuf, old: Option<String>, new: String| {
@@ -124,23 +125,22 @@ pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCal
     }
 }
 
-/// One place of a unified diff: the numbers of lines that are still to come, and the text on both
-/// sides.
+/// One hunk of a unified diff, while it is parsed.
 #[derive(Default)]
 struct Hunk {
     old_left: usize,
     new_left: usize,
     old: String,
     new: String,
-    /// The sign of the last line.
+    /// The first character of the last line.
     last: Option<char>,
 }
 
 impl Hunk {
-    /// The remark after a last line that has no line break.
+    /// The marker that follows a last line without a line break.
     const NO_LINE_BREAK: &str = "\\ No newline at end of file";
 
-    /// Parses a head such as `@@ -1,3 +1,4 @@`.
+    /// Parses a hunk header such as `@@ -1,3 +1,4 @@`.
     fn parse(line: &str) -> Option<Self> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
         let count = |range: &str| {
@@ -155,7 +155,7 @@ impl Hunk {
         })
     }
 
-    /// Takes one line in; returns `None` if the line does not belong here.
+    /// Adds a line of the hunk. Returns `None` if the line does not belong to it.
     fn take(&mut self, line: &str) -> Option<()> {
         let sign = line.chars().next()?;
         let text = &line[sign.len_utf8()..];
@@ -185,11 +185,11 @@ impl Hunk {
     }
 }
 
-/// Converts a whole unified diff, as a tool previews its call, for the editor's own view. Control
-/// characters are spelled out.
+/// Converts a unified diff, the preview of a call, to diffs of the protocol. Control characters are
+/// spelled out.
 ///
-/// Returns `None` for anything else, and for changes that a diff of the protocol cannot express:
-/// deleted and renamed files, and carriage returns.
+/// Returns `None` if `subject` is anything but one complete diff, and for changes that the protocol
+/// cannot express: deleted and renamed files, and carriage returns.
 pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>> {
     const NOWHERE: &str = "/dev/null";
     let mut diffs = Vec::new();
@@ -223,7 +223,7 @@ pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>
     (!diffs.is_empty()).then_some(diffs)
 }
 
-/// The pairs of texts in SEARCH/REPLACE blocks.
+/// Parses SEARCH/REPLACE blocks into pairs of old and new text.
 fn blocks_of(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut old = String::new();
@@ -246,7 +246,7 @@ fn blocks_of(text: &str) -> Vec<(String, String)> {
 }
 
 impl FileBefore {
-    /// The file at this path now; none where it is no text, or too large to be shown.
+    /// Reads a file as it is now. Returns `None` if the file is not text or too large to be shown.
     pub(crate) fn at(path: PathBuf) -> Option<Self> {
         match std::fs::metadata(&path) {
             Ok(found) if found.is_file() && found.len() <= LARGEST => {
@@ -261,7 +261,8 @@ impl FileBefore {
         }
     }
 
-    /// What has changed since; none where nothing has, or where it cannot be shown any more.
+    /// Returns the difference between this text and the file's current text. Returns `None` if
+    /// there is no difference, or if the file can no longer be shown.
     pub(crate) fn since(self) -> Option<ToolCallContent> {
         let now = Self::at(self.path.clone())?;
         (now.text != self.text).then(|| {

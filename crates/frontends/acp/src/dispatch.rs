@@ -1,4 +1,5 @@
-//! What an editor sends, in order: one task takes every message, and starts what takes time.
+//! Dispatches the messages of an editor: one task receives them in order and spawns a task for each
+//! long operation.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -37,19 +38,19 @@ use crate::live::{LiveSession, SessionSetup, failed, invalid};
 use crate::terminal::EditorTerminals;
 use crate::updates::{SharedCalls, TakenUpdates, UpdateSender};
 
-/// How many sessions a list has at most; the next page begins behind them.
+/// The maximum number of sessions in one page of `session/list`.
 const PAGE: usize = 100;
-/// How somebody without a model gets one.
+/// The id of the authentication method with which users choose their first model.
 const SETUP: &str = "setup";
 
-/// What came from the editor.
+/// A message from the editor.
 enum Incoming {
     Request(Box<(ClientRequest, Responder, ConnectionTo<Client>)>),
     Notification(ClientNotification),
 }
 
-/// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends or
-/// `end` is over. Turns that run are cancelled then, and can be gone on with.
+/// Serves the Agent Client Protocol over these streams, until the input ends or `end` resolves.
+/// Running turns are then canceled and can be resumed later.
 pub async fn serve(
     host: Arc<dyn Host>,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -63,7 +64,7 @@ pub async fn serve(
         .name("haft")
         .on_receive_request(
             async move |request: ClientRequest, responder, editor| {
-                // Whoever takes them ends after this connection.
+                // The receiver outlives this connection, so sending does not fail.
                 drop(requests.send(Incoming::Request(Box::new((request, responder, editor)))));
                 Ok(())
             },
@@ -89,8 +90,8 @@ pub async fn serve(
         .run_until(async move {
             let dispatching = spawn_local(dispatcher.run(incoming));
             let ended = tokio::select! { ended = connection => ended, () = end => Ok(()) };
-            // The connection has dropped the senders, which ends it; a task that panicked has said
-            // so.
+            // The dispatcher ends because the connection has dropped the senders. A panic in it has
+            // already been reported.
             drop(dispatching.await);
             ended.map_err(io::Error::other)
         })
@@ -100,11 +101,11 @@ pub async fn serve(
 struct Dispatcher {
     host: Arc<dyn Host>,
     sessions: RefCell<HashMap<String, Rc<LiveSession>>>,
-    /// What the editor offers.
+    /// The capabilities the editor declared when it connected.
     capabilities: RefCell<ClientCapabilities>,
 }
 
-/// What the requests that open a session have in common.
+/// The fields that all requests that open a session share.
 struct SessionRequest {
     cwd: PathBuf,
     added_folders: Vec<PathBuf>,
@@ -121,7 +122,7 @@ impl SessionRequest {
     }
 }
 
-/// Whether a session that is opened again is shown from its beginning.
+/// Selects whether the history of a session is sent to the editor when the session is opened again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplayScope {
     All,
@@ -269,7 +270,7 @@ impl Dispatcher {
             .auth_methods(vec![method])
     }
 
-    /// Whether there is a model by now.
+    /// Reloads the configuration, and fails if it still has no model.
     fn authenticate(&self) -> Result<AuthenticateResponse, Error> {
         self.host.reload().map_err(failed)?;
         self.host.model().map_err(failed)?;
@@ -303,7 +304,7 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a conversation of the store, after whoever has it open here.
+    /// Opens a stored conversation. If it is already open here, that session is closed first.
     fn open(
         self: &Rc<Self>,
         wanted: SessionRequest,
@@ -361,7 +362,7 @@ impl Dispatcher {
         });
     }
 
-    /// A session that is not opened yet.
+    /// Creates a session. Its conversation is opened later.
     fn live(
         &self,
         wanted: SessionRequest,
@@ -462,7 +463,7 @@ impl Dispatcher {
             Err(error) => return reply_error(responder, error),
         };
         let cancellation = responder.cancellation();
-        // Taken here: what cancels it may be the very next message.
+        // The token is taken here, because the next message may already cancel this prompt.
         let cancel = session.prompt_token();
         spawn_local(async move {
             let mut turn = std::pin::pin!(session.prompt(request.prompt, &cancel));
@@ -506,7 +507,7 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// A server of the editor in the shape of `.mcp.json`.
+/// Converts an MCP server of the editor to JSON in the shape of `.mcp.json`.
 fn declared(server: McpServer) -> Result<String, Error> {
     let (name, declared) = match server {
         McpServer::Stdio(server) => {
@@ -542,7 +543,7 @@ fn declared(server: McpServer) -> Result<String, Error> {
     Ok(json!({ "mcpServers": { name: declared } }).to_string())
 }
 
-/// Answers a request; ignored when the editor is gone.
+/// Answers a request. Errors are ignored, because they mean that the editor has disconnected.
 fn reply<T: Serialize>(responder: Responder, answer: Result<T, Error>) {
     let answer =
         answer.and_then(|answer| serde_json::to_value(answer).map_err(Error::into_internal_error));

@@ -1,9 +1,9 @@
-//! The editor's own view of files: what is open and not saved is what the model reads, and what it
-//! changes is written through.
+//! The editor's own view of files: the model reads unsaved buffers, and changes are written through
+//! to the editor.
 //!
-//! Before a call changes a file that is open with changes, the editor saves those: they become a
-//! version that undo knows. The file itself is changed by haft's own layer, and the editor is given
-//! what came of it. Commands that nothing confines run at its terminals, where it has some
+//! Before a call changes a file that has unsaved changes, the editor saves them, which creates a
+//! version that undo can restore. haft changes the file on disk itself and then sends the new text
+//! to the editor. Commands that no sandbox confines run in the editor's terminals, if it has any
 //! (`terminal.rs`).
 
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use tokio::runtime::Handle;
 use crate::diffs;
 use crate::terminal::EditorTerminals;
 
-/// How long an editor may take to answer for one file.
+/// The time an editor may take to answer a request for one file.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest file an editor is asked for.
+/// The maximum size of a file that is requested from or sent to the editor.
 const LARGEST: u64 = 8 << 20;
 
 /// The editor's files, for one session.
@@ -39,7 +39,7 @@ pub(crate) struct EditorFiles {
 }
 
 impl EditorFiles {
-    /// None where the editor offers nothing.
+    /// Returns `None` if the editor offers neither files nor terminals.
     pub(crate) fn new(
         editor: ConnectionTo<Client>,
         session: SessionId,
@@ -56,7 +56,7 @@ impl EditorFiles {
         })
     }
 
-    /// The text of a file as the editor has it, where that is another than on disk.
+    /// Returns the editor's text of a file if it differs from the text on disk.
     async fn differing(&self, path: &Path) -> Option<String> {
         if !self.offered.read_text_file
             || !std::fs::metadata(path).is_ok_and(|found| found.len() <= LARGEST)
@@ -66,7 +66,7 @@ impl EditorFiles {
         let request = ReadTextFileRequest::new(self.session.clone(), path);
         let asked =
             tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
-        // An editor that cannot say leaves what is on disk.
+        // If the editor cannot answer, the text on disk counts.
         let text = asked.ok()?.ok()?.content;
         (!holds(path, &text)).then_some(text)
     }
@@ -82,7 +82,7 @@ impl EditorFiles {
         }
     }
 
-    /// Has the editor save a file that it has changed.
+    /// Makes the editor save a file that has unsaved changes.
     async fn save(&self, path: &Path) -> Result<(), String> {
         let Some(text) = self.differing(path).await else {
             return Ok(());
@@ -107,7 +107,6 @@ impl EditorFiles {
     }
 }
 
-/// Whether a file holds this text.
 fn holds(path: &Path, text: &str) -> bool {
     std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }
@@ -165,7 +164,8 @@ impl CallObserver for EditorFiles {
             let small = std::fs::metadata(&change.path)
                 .is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
             if small && let Ok(text) = std::fs::read_to_string(&change.path) {
-                // The file is as it should be; an editor that does not follow reads it again.
+                // The file on disk is already correct, so an editor that rejects the write only has
+                // to reload it.
                 drop(self.write(&change.path, text).await);
             }
         }

@@ -1,4 +1,4 @@
-//! Forms of MCP servers, as the protocol shows them.
+//! Converts the forms of MCP servers to elicitation requests of the protocol, and the answers back.
 
 use agent_client_protocol::v1::schema::{
     CreateElicitationRequest, ElicitationAction, ElicitationCapabilities, ElicitationFormMode,
@@ -7,12 +7,14 @@ use agent_client_protocol::v1::schema::{
 use haft_types::{Choice, FieldKind, Filled, Form};
 use serde_json::{Map, Value, json};
 
-/// Whether an editor shows forms. One that names no kind means forms, as before there were others.
+/// True if the editor can show forms. Capabilities that name no kind mean forms, because older
+/// versions of the protocol had no other kind.
 pub(crate) fn are_shown(offered: Option<&ElicitationCapabilities>) -> bool {
     offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none())
 }
 
-/// The request that shows a form; none where it has a field that the protocol cannot say.
+/// Returns the request that shows a form, or `None` if the protocol cannot express one of its
+/// fields.
 pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitationRequest> {
     let one_of = |choices: &[Choice]| -> Vec<Value> {
         choices
@@ -56,7 +58,7 @@ pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitat
     ))
 }
 
-/// What came back. A form without what must be there was not filled in.
+/// Converts the editor's answer. A form without a required value counts as declined.
 pub(crate) fn filled(form: &Form, action: ElicitationAction) -> Filled {
     let accepted = match action {
         ElicitationAction::Accept(accepted) => accepted,

@@ -1,5 +1,5 @@
-//! What the binary does for whoever drives it over a protocol: it opens sessions, lists
-//! conversations, and knows what can be chosen.
+//! The interface to the binary for front ends that are driven over a protocol: it opens sessions,
+//! lists conversations, and lists the models, modes and commands to choose from.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,32 +9,31 @@ use haft_agent::{Approver, Contribution, Leftovers, Session, TaskSettings, Which
 use haft_types::{ConversationId, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-/// Something that could not be done, in a sentence for people.
+/// An operation of the host that failed, with a message for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nobody has chosen a model yet.
+    /// No model is configured yet.
     #[error("{0}")]
     NoModel(String),
-    /// There is no such conversation.
+    /// The conversation does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Anything else.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What a session is opened with.
+/// The settings with which a session is opened.
 #[derive(Clone)]
 pub struct OpenRequest {
-    /// The folder it works in.
+    /// The session's working folder.
     pub cwd: PathBuf,
-    /// Folders beside the project that it may use.
+    /// Folders outside the project that the session may use.
     pub added_folders: Vec<PathBuf>,
-    /// The conversation.
+    /// The conversation to open or create.
     pub which: Which,
-    /// Another model than the configured one, as `provider/model`.
+    /// The model to use instead of the configured one, as `provider/model`.
     pub model: Option<String>,
-    /// Another mode than the configured one.
+    /// The mode to use instead of the configured one.
     pub mode: Option<PermissionMode>,
     /// MCP servers for this session alone, each as JSON in the shape of `.mcp.json`.
     pub servers: Vec<String>,
@@ -46,7 +45,7 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// As configured, in this folder.
+    /// Returns a request for a session with the configured settings.
     pub fn new(cwd: PathBuf, which: Which) -> Self {
         Self {
             cwd,
@@ -67,89 +66,85 @@ impl OpenRequest {
 /// A conversation of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
-    /// Its id.
     pub id: ConversationId,
-    /// The folder of its project.
+    /// The folder of the conversation's project.
     pub folder: PathBuf,
-    /// Its name.
     pub name: String,
-    /// When something was last said in it.
+    /// The time of the newest message.
     pub updated_at: Timestamp,
-    /// How many messages it has.
+    /// The number of messages.
     pub messages: u64,
 }
 
-/// A prompt that is called by its name.
+/// A prompt that users can call by name, such as a command or a prompt of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedCommand {
     /// The name, without the slash.
     pub name: String,
-    /// What it does.
     pub description: String,
 }
 
-/// A prompt as its user wrote it, to be made into what the model reads.
+/// A prompt as the user typed it, before commands, mentions and inline command lines are expanded.
 pub struct WrittenPrompt<'a> {
-    /// The folder of its session.
+    /// The working folder of the session.
     pub cwd: &'a Path,
-    /// What was written.
+    /// The text as typed.
     pub text: String,
-    /// How much may happen without asking.
+    /// The permission mode for inline command lines.
     pub mode: PermissionMode,
-    /// Who is asked where it runs a command line.
+    /// Answers approvals for inline command lines.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Fires when nobody waits for it any more.
+    /// Cancels the expansion.
     pub cancel: CancellationToken,
 }
 
-/// The binary, as far as a protocol needs it.
+/// The operations of the binary that a protocol front end needs.
 #[async_trait(?Send)]
 pub trait Host: Send + Sync {
-    /// The version of haft.
     fn version(&self) -> &'static str;
 
-    /// Reads the configuration again, for sessions that are yet to be opened.
+    /// Reads the configuration again, for sessions that are opened later.
     fn reload(&self) -> Result<(), HostError>;
 
-    /// The model that is configured, as `provider/model`.
+    /// Returns the configured model, as `provider/model`.
     fn model(&self) -> Result<String, HostError>;
 
-    /// The mode that is configured.
     fn mode(&self) -> PermissionMode;
 
-    /// The models that can be used, as `provider/model`.
+    /// Returns the models that can be used, as `provider/model`.
     fn models(&self) -> Vec<String>;
 
-    /// An id for a conversation that is yet to be opened.
+    /// Returns an id for a new conversation.
     fn fresh_id(&self) -> ConversationId;
 
-    /// Opens a session.
     async fn open(&self, request: OpenRequest) -> Result<Session, HostError>;
 
-    /// The conversations of the project around this folder, or of all, the newest first.
+    /// Returns the conversations of the project that contains `cwd`, or of all projects, newest
+    /// first.
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError>;
 
-    /// The folder and the messages of a stored conversation; it is not opened.
+    /// Returns the folder and the messages of a stored conversation without opening it.
     async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError>;
 
-    /// Puts a stored conversation into the trash; one that is not there is gone already.
+    /// Moves a stored conversation to the trash. A missing conversation is not an error.
     async fn delete(&self, id: &ConversationId) -> Result<(), HostError>;
 
-    /// The shell that command lines run under, with `-c`.
+    /// Returns the shell that runs command lines, with `-c`.
     fn shell(&self) -> &'static str;
 
-    /// The variables of this process that commands do not get, given those that they get.
+    /// Returns the environment variables of this process that commands must not inherit: all that
+    /// are not in `given`.
     fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String>;
 
-    /// The prompts that can be called in this folder; nothing is started.
+    /// Returns the prompts that can be called in this folder, without starting any server.
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand>;
 
-    /// The prompt with what it calls put in its place: a command, a prompt of a server, resources.
+    /// Expands the commands, server prompts and resources that a prompt mentions.
     async fn in_full(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError>;
 
-    /// Whether the last turn of a session was cut off before its end.
+    /// True if the session's last turn was interrupted.
     fn is_cut_off(&self, session: &Session) -> bool;
 
-    /// Writes rules that allow where the user can read them.
+    /// Adds allow rules to the user's configuration.
     fn remember(&self, rules: &[String]) -> Result<(), String>;
 }

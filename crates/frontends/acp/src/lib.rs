@@ -1,11 +1,13 @@
-//! haft for other programs: an agent for editors over the Agent Client Protocol, and a server of
-//! tasks for other agents over MCP.
+//! Runs haft for other programs: as an agent for editors over the Agent Client Protocol, and as an
+//! MCP server to which other agents delegate tasks.
 //!
-//! The binary is behind [`Host`]: it opens sessions and knows what can be chosen. [`serve`] speaks
-//! the protocol: what an editor sends is put in order by one dispatcher (`dispatch.rs`), which owns
-//! the sessions (`live.rs`); what happens in a session is worded as the protocol has it (`updates.
-//! rs`, `calls.rs`), and what a session asks goes to the editor (`approval.rs`, `editor.rs`,
-//! `terminal.rs`).
+//! This crate must not read the configuration, the environment or the store. The binary implements
+//! [`Host`], which opens sessions and lists the models, modes and conversations.
+//!
+//! Read [`serve`] first: one dispatcher (`dispatch.rs`) handles an editor's messages in order and
+//! owns the sessions (`live_session.rs`). Session events become protocol updates (`updates.rs`,
+//! `tool_calls.rs`), and a session's approvals, files and commands go to the editor (`approval.rs`,
+//! `editor_files.rs`, `terminal.rs`). [`TaskServer`] is the MCP server.
 
 mod approval;
 mod calls;

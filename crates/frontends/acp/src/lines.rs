@@ -1,7 +1,7 @@
 //! Standard input and output as lines of the protocol.
 //!
-//! Invariant: whatever comes in, the connection goes on: what is no text or too long becomes a line
-//! that is no JSON, which is answered with an error.
+//! Invariant: no input ends the connection. A line that is too long or not UTF-8 is replaced with
+//! text that is not JSON, which is answered with an error.
 
 use std::io;
 
@@ -11,10 +11,9 @@ use tokio::io::{
     AsyncWriteExt as _, BufReader,
 };
 
-/// The longest line that is taken: a prompt with several pictures fits.
+/// The maximum bytes of a line, enough for a prompt with several images.
 const LONGEST: u64 = 64 << 20;
 
-/// The lines of the input.
 pub(crate) fn incoming(
     input: impl AsyncRead + Send + Unpin + 'static,
 ) -> impl Stream<Item = io::Result<String>> + Send {
@@ -24,7 +23,6 @@ pub(crate) fn incoming(
     })
 }
 
-/// Writes lines to the output.
 pub(crate) fn outgoing(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> impl Sink<String, Error = io::Error> + Send {
@@ -55,7 +53,7 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option
     ))
 }
 
-/// Passes over the rest of a line.
+/// Skips the rest of a line.
 async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     loop {
         let piece = input.fill_buf().await?;

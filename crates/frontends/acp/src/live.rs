@@ -1,7 +1,6 @@
-//! One session of an editor: a conversation that is opened with its first prompt, and the turns in
-//! it.
+//! One session of an editor: a conversation that is opened by its first prompt, and its turns.
 //!
-//! Invariant: one turn at a time, and a turn that was cancelled or failed leaves the session
+//! Invariant: one turn runs at a time, and a turn that was canceled or failed leaves the session
 //! usable.
 
 use std::cell::RefCell;
@@ -27,14 +26,14 @@ use crate::prompt::EditorPrompt;
 use crate::replay;
 use crate::updates::{SharedCalls, TurnUpdates, UpdateSender};
 
-/// The command with which a turn that was cut off goes on.
+/// The slash command that resumes an interrupted turn.
 const CONTINUE: &str = "continue";
 
-/// What a session is made of that does not change.
+/// The parts of a session that do not change.
 pub(crate) struct SessionSetup {
     pub(crate) cwd: PathBuf,
     pub(crate) added_folders: Vec<PathBuf>,
-    /// MCP servers of the editor, each as JSON.
+    /// MCP servers of the editor, each as JSON in the shape of `.mcp.json`.
     pub(crate) servers: Vec<String>,
     pub(crate) files: Option<EditorFiles>,
     pub(crate) calls: SharedCalls,
@@ -42,30 +41,29 @@ pub(crate) struct SessionSetup {
     pub(crate) host: Arc<dyn Host>,
 }
 
-/// A session.
 pub(crate) struct LiveSession {
     setup: SessionSetup,
     id: ConversationId,
-    /// Held by the turn that runs; those that wait for it are served in order.
+    /// Held by the running turn. Waiting prompts acquire it in the order of arrival.
     turns: Mutex<()>,
     state: RefCell<LiveState>,
 }
 
 struct LiveState {
-    /// None before the first prompt, and while a turn runs.
+    /// `None` before the first prompt and while a turn runs.
     session: Option<Box<Session>>,
-    /// Cancels the turn that runs, and those that wait for its end.
+    /// Cancels the running turn and the prompts that wait for its end.
     turns: CancellationToken,
     mode: PermissionMode,
     switch: Option<ModeSwitch>,
     model: String,
-    /// Whether the next turn goes over to another model.
+    /// True if the next turn uses another model than the session's last one.
     switches_model: bool,
     cost: CostSum,
 }
 
 impl LiveSession {
-    /// A conversation that does not exist yet.
+    /// Creates a session for a new conversation, which is stored with the first prompt.
     pub(crate) fn new(setup: SessionSetup, id: ConversationId) -> Result<Self, HostError> {
         let state = LiveState {
             session: None,
@@ -84,14 +82,14 @@ impl LiveSession {
         })
     }
 
-    /// Opens a conversation of the store.
+    /// Opens the stored conversation.
     pub(crate) async fn load(&self) -> Result<(), HostError> {
         let session = self.open(Which::Named(self.id.to_string())).await?;
         self.state.borrow_mut().session = Some(Box::new(session));
         Ok(())
     }
 
-    /// Shows all that was said in it.
+    /// Sends the whole history to the editor.
     pub(crate) fn replay(&self) {
         let state = self.state.borrow();
         let Some(session) = &state.session else {
@@ -102,7 +100,7 @@ impl LiveSession {
         }
     }
 
-    /// Says what can be called, and whether the last turn was cut off.
+    /// Sends the available commands, and a notice if the last turn was interrupted.
     pub(crate) fn introduce(&self) {
         let hint =
             |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
@@ -135,18 +133,16 @@ impl LiveSession {
         }
     }
 
-    /// The modes it can be in.
     pub(crate) fn modes(&self) -> SessionModeState {
         options::modes(self.state.borrow().mode)
     }
 
-    /// What can be chosen of it.
     pub(crate) fn options(&self) -> Vec<SessionConfigOption> {
         let state = self.state.borrow();
         options::options(state.mode, &state.model, &self.setup.host.models())
     }
 
-    /// Goes over to another mode, from the next call on.
+    /// Switches to another mode, starting with the next call.
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
         let mode =
             options::mode_of(name).ok_or_else(|| invalid(format!("there is no mode `{name}`")))?;
@@ -164,7 +160,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Goes over to another model, from the next turn on.
+    /// Switches to another model, starting with the next turn.
     pub(crate) fn set_model(&self, name: &str) -> Result<(), Error> {
         if !self.setup.host.models().iter().any(|known| known == name)
             && self.state.borrow().model != name
@@ -177,7 +173,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// The same under the name of an option.
+    /// Sets the mode or the model under the name of its option.
     pub(crate) fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
         match option {
             options::MODE => {
@@ -195,17 +191,18 @@ impl LiveSession {
         }
     }
 
-    /// Whether anything was ever said in it: before that there is no conversation.
+    /// True if the conversation exists in the store, which it does after the first prompt.
     pub(crate) fn is_stored(&self) -> bool {
         self.state.borrow().switch.is_some()
     }
 
-    /// Cancels the turn that runs, if one does, and prompts that wait for its end.
+    /// Cancels the running turn and the prompts that wait for its end.
     pub(crate) fn cancel(&self) {
         std::mem::take(&mut self.state.borrow_mut().turns).cancel();
     }
 
-    /// Ends it: the turn that runs is cancelled, and the conversation is free for others.
+    /// Cancels the running turn and closes the session, so that another process can open the
+    /// conversation.
     pub(crate) async fn close(&self) {
         self.cancel();
         let _alone = self.turns.lock().await;
@@ -217,12 +214,12 @@ impl LiveSession {
         }
     }
 
-    /// Cancels one prompt that has come just now; [`Self::cancel`] cancels it too.
+    /// Returns the token that cancels a prompt that just arrived. [`Self::cancel`] cancels it too.
     pub(crate) fn prompt_token(&self) -> CancellationToken {
         self.state.borrow().turns.child_token()
     }
 
-    /// Runs one turn, after those that were asked for before.
+    /// Runs one turn, after the turns of earlier prompts.
     pub(crate) async fn prompt(
         &self,
         blocks: Vec<ContentBlock>,
@@ -305,7 +302,7 @@ impl LiveSession {
         answer(&report.result)
     }
 
-    /// The text of a prompt with what it calls put in its place.
+    /// Expands the commands and mentions of a prompt. `/continue` becomes an empty text.
     async fn in_full(
         &self,
         prompt: &EditorPrompt,
@@ -373,19 +370,19 @@ impl LiveSession {
         let session = host.open(request).await?;
         let mut state = self.state.borrow_mut();
         let switch = session.mode_switch();
-        // It may have been changed while the session was opened.
+        // The user may have changed the mode while the session was being opened.
         switch.set(state.mode);
         state.switch = Some(switch);
         Ok(session)
     }
 }
 
-/// How a turn ended, as the protocol has it.
+/// Converts the result of a turn to a response of the protocol.
 fn answer(result: &TurnResult) -> Result<PromptResponse, Error> {
     let reason = match (result.outcome, result.code.as_str()) {
         (Outcome::Aborted, _) => StopReason::Cancelled,
         (Outcome::Exhausted, "max_tokens" | "output_limit") => StopReason::MaxTokens,
-        // The protocol knows no other limits; which one it was is said in a sentence.
+        // The protocol has no stop reason for other limits. A notice names the limit.
         (Outcome::Exhausted, _) => StopReason::MaxTurnRequests,
         (_, "refused") => StopReason::Refusal,
         (Outcome::Completed | Outcome::Waiting, _) => StopReason::EndTurn,
@@ -397,17 +394,17 @@ fn answer(result: &TurnResult) -> Result<PromptResponse, Error> {
     Ok(PromptResponse::new(reason))
 }
 
-/// The request cannot be carried out as it is.
+/// Returns the error for invalid parameters.
 pub(crate) fn invalid(message: String) -> Error {
     Error::new(-32602, message)
 }
 
-/// The request came at the wrong time.
+/// Returns the error for a request that is invalid in the current state.
 pub(crate) fn refused(message: &str) -> Error {
     Error::new(-32600, message)
 }
 
-/// What the host could not do.
+/// Converts an error of the host to one of the protocol.
 pub(crate) fn failed(error: HostError) -> Error {
     match error {
         HostError::NoModel(message) => Error::new(-32000, message),

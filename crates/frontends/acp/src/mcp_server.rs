@@ -1,9 +1,10 @@
-//! haft as an MCP server: other agents hand it tasks, watch them, answer what it asks, and read
-//! what came of it.
+//! haft as an MCP server: other agents delegate tasks to it, watch them, answer their questions and
+//! approvals, and read their results.
 //!
-//! Sessions cannot leave their thread, so they run as local tasks ([`tasks`]); the protocol
-//! ([`handler`]) speaks with them through what is known of each task ([`view`]). Invariant: a call
-//! that waits never holds a session, so that it can end at any moment.
+//! Sessions are not `Send`, so they run as local tasks ([`tasks`]). The protocol ([`handler`])
+//! reads the state of each task through a watch channel ([`task_view`]).
+//!
+//! Invariant: a waiting call never holds a session, so it can end at any moment.
 
 mod asking;
 mod handler;
@@ -29,17 +30,17 @@ use lines::LineTransport;
 pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
 pub use view::{TaskApproval, TaskQuestion, TaskState, TaskStatus, TaskView};
 
-/// What a server of tasks works with.
+/// The settings of the server.
 pub struct TaskServer {
-    /// Who opens sessions.
+    /// Opens the sessions.
     pub host: Arc<dyn Host>,
-    /// The folder of tasks that name none.
+    /// The folder for tasks whose call names none.
     pub cwd: PathBuf,
 }
 
 impl TaskServer {
-    /// Serves whoever is behind these streams, until the input ends or `end` is over. Tasks that
-    /// run are cancelled then; they can be continued later.
+    /// Serves the client behind these streams, until the input ends or `end` resolves. Running
+    /// tasks are canceled then and can be continued later.
     pub async fn serve(
         self,
         input: impl AsyncRead + Send + Unpin + 'static,
@@ -60,7 +61,7 @@ impl TaskServer {
         .await
     }
 
-    /// Serves everybody who has the token over HTTP, until `end` is over.
+    /// Serves every client that has the token over HTTP, until `end` resolves.
     pub async fn serve_http(
         self,
         access: HttpAccess,
@@ -73,7 +74,7 @@ impl TaskServer {
         .await
     }
 
-    /// Speaks while tasks run beside it, and ends them in an orderly way.
+    /// Calls `serve` while tasks run on the current thread, and shuts the tasks down afterwards.
     async fn with_tasks(
         self,
         speak: impl AsyncFnOnce(Arc<DelegatedTasks>) -> io::Result<()>,

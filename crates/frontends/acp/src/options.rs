@@ -1,4 +1,4 @@
-//! What can be chosen of a session: how much may happen without asking, and which model is asked.
+//! The options of a session: permission mode and model.
 
 use agent_client_protocol::v1::schema::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,
@@ -6,11 +6,11 @@ use agent_client_protocol::v1::schema::{
 };
 use haft_types::PermissionMode;
 
-/// The names of the options.
 pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 
-/// The modes an editor may choose; the one without any protection is left to the command line.
+/// The modes an editor may choose. `Yolo`, which has no protection, can be chosen only on the
+/// command line.
 const MODES: [(PermissionMode, &str, &str); 4] = [
     (
         PermissionMode::Plan,
@@ -34,7 +34,7 @@ const MODES: [(PermissionMode, &str, &str); 4] = [
     ),
 ];
 
-/// The mode of this name, if an editor may choose it.
+/// Returns the mode with this name, or `None` if an editor may not choose it.
 pub(crate) fn mode_of(name: &str) -> Option<PermissionMode> {
     MODES
         .iter()
@@ -42,7 +42,7 @@ pub(crate) fn mode_of(name: &str) -> Option<PermissionMode> {
         .find(|mode| mode.name() == name)
 }
 
-/// The modes there are.
+/// Returns the modes to choose from and the current one. `Yolo` is listed only if it is current.
 pub(crate) fn modes(now: PermissionMode) -> SessionModeState {
     let shown = |(mode, name, about): &(PermissionMode, &str, &str)| {
         SessionMode::new(mode.name(), (*name).to_owned()).description((*about).to_owned())
@@ -57,7 +57,8 @@ pub(crate) fn modes(now: PermissionMode) -> SessionModeState {
     SessionModeState::new(now.name(), all)
 }
 
-/// The same, and the models, as options.
+/// Returns the modes and the models as options of the protocol. The current model is listed even if
+/// `models` does not contain it.
 pub(crate) fn options(
     mode: PermissionMode,
     model: &str,

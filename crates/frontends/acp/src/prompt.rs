@@ -1,22 +1,20 @@
-//! What an editor sends as a prompt: text, pictures, files that are named and files that come
-//! along.
+//! Prompts from an editor: text, images, links to files, and attached files.
 
 use std::path::Path;
 
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
 use haft_types::Image;
 
-/// A prompt as the model is to read it.
+/// A prompt as the model receives it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct EditorPrompt {
-    /// The text, with what comes along behind it.
+    /// The text, followed by the contents of attached files.
     pub(crate) text: String,
-    /// The pictures.
     pub(crate) images: Vec<Image>,
 }
 
 impl EditorPrompt {
-    /// Reads the blocks of a prompt; the error says which one cannot be taken.
+    /// Converts the blocks of a prompt. The error names the block that is not supported.
     pub(crate) fn of(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
         let mut prompt = Self::default();
         let mut attached = String::new();
@@ -66,13 +64,14 @@ impl EditorPrompt {
         Ok(prompt)
     }
 
-    /// Whether it says nothing.
+    /// True if the prompt has neither text nor images.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.trim().is_empty() && self.images.is_empty()
     }
 }
 
-/// A link as text: files are mentioned as at the terminal, anything else by its address.
+/// Formats a link: a file as a mention, as a user would type it at the terminal, and anything else
+/// as a Markdown link.
 fn mention(link: &ResourceLink, cwd: &Path) -> String {
     match file_of(&link.uri) {
         Some(_) => named(&link.uri, cwd),
@@ -80,7 +79,8 @@ fn mention(link: &ResourceLink, cwd: &Path) -> String {
     }
 }
 
-/// A file of the project as `@path`; anything else by its address.
+/// Formats a file's URI as `@path`, relative to `cwd` if it lies inside. Any other URI is returned
+/// unchanged.
 fn named(uri: &str, cwd: &Path) -> String {
     let Some(path) = file_of(uri) else {
         return uri.to_owned();
@@ -95,7 +95,7 @@ fn named(uri: &str, cwd: &Path) -> String {
     }
 }
 
-/// The path of a `file://` address, without the lines it may name.
+/// Returns the path of a `file://` URI, without its query and fragment.
 fn file_of(uri: &str) -> Option<String> {
     let path = uri.strip_prefix("file://")?;
     let path = path.split(['#', '?']).next()?;

@@ -1,4 +1,4 @@
-//! A conversation of the store, shown again to an editor that has just loaded it.
+//! Shows a stored conversation to an editor that has loaded it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::calls;
 use crate::updates::plan_of;
 
-/// Everything that was said and done, in order. What the engine put in for the model alone is left
-/// out.
+/// Returns all prompts, replies and calls in order. Messages that the engine added for the model
+/// alone are left out.
 pub(crate) fn updates(history: &[Arc<Entry>], cwd: &Path) -> Vec<SessionUpdate> {
     history
         .iter()
@@ -75,7 +75,7 @@ fn of_result(result: &ToolResult) -> Option<SessionUpdate> {
         ToolStatus::Error => ToolCallStatus::Failed,
     };
     let fields = ToolCallUpdateFields::new().status(status);
-    // What an edit did was shown with the call.
+    // An edit's diff was shown with the call.
     let fields =
         if calls::kind_of(&result.name) == agent_client_protocol::v1::schema::ToolKind::Edit {
             fields

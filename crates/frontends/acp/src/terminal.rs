@@ -1,7 +1,8 @@
-//! Commands at a terminal of the editor: only those that nothing would confine here either.
+//! Runs commands in a terminal of the editor, but only commands that would not be sandboxed here
+//! either.
 //!
-//! The editor runs the command, so it is ended by the editor: when its time is over, when the turn
-//! is cancelled, and when nobody waits for it any more.
+//! The editor runs the command, so haft asks the editor to end it: at the timeout, when the turn is
+//! canceled, and when the call is dropped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use tokio::time::timeout;
 use crate::host::Host;
 use crate::updates::{SharedCalls, UpdateSender};
 
-/// How long an editor may take to answer what needs no command to end.
+/// The time an editor may take to answer a request that does not wait for the command.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How much of the output the editor is to keep.
+/// The maximum bytes of output that the editor is asked to keep.
 const KEPT: u64 = 1 << 20;
 
-/// The terminals of an editor, for one session.
+/// The editor's terminals, for one session.
 #[derive(Clone)]
 pub(crate) struct EditorTerminals {
     pub(crate) sender: UpdateSender,
@@ -33,7 +34,7 @@ pub(crate) struct EditorTerminals {
     pub(crate) host: Arc<dyn Host>,
 }
 
-/// How a command ended.
+/// The way in which a command ended.
 enum TerminalEnd {
     Exited(TerminalExitStatus),
     TimedOut,
@@ -41,8 +42,8 @@ enum TerminalEnd {
     Lost(String),
 }
 
-/// A terminal that was made; the editor is told when nobody needs it any more, which ends what
-/// still runs in it.
+/// A terminal in the editor. Dropping it releases the terminal, which ends a command that still
+/// runs.
 struct OpenTerminal<'a> {
     sender: &'a UpdateSender,
     id: TerminalId,
@@ -56,7 +57,7 @@ impl Drop for OpenTerminal<'_> {
 }
 
 impl EditorTerminals {
-    /// Runs a command line; none where the editor refuses to, and has run nothing.
+    /// Runs a command line. Returns `None` if the editor rejects the request and has run nothing.
     pub(crate) async fn run(
         &self,
         context: &ToolContext,
@@ -76,7 +77,8 @@ impl EditorTerminals {
         .await
         {
             Ok(made) => made.ok()?,
-            // It may run after all: to run it here too would be twice.
+            // The command may still be running in the editor. Running it here as well would run it
+            // twice.
             Err(_) => {
                 return Some(Envelope::failure(
                     "editor_terminal",
@@ -106,7 +108,7 @@ impl EditorTerminals {
         };
         if matches!(end, TerminalEnd::TimedOut | TerminalEnd::Cancelled) {
             let kill = KillTerminalRequest::new(session.clone(), terminal.id.clone());
-            // One that cannot end it has it taken away below.
+            // If the editor cannot kill the command, the release below ends it.
             drop(timeout(PATIENCE, editor.send_request(kill).block_task()).await);
         }
         let output = TerminalOutputRequest::new(session.clone(), terminal.id.clone());
@@ -122,8 +124,8 @@ impl EditorTerminals {
         Some(report(end, &output, whole, limit, context, data))
     }
 
-    /// The command line with the environment that commands get here: what is kept from them is kept
-    /// from it there.
+    /// Builds the request that runs a command line. Variables that haft withholds from its own
+    /// commands are unset with `env -u`.
     fn request(&self, context: &ToolContext, line: &str, cwd: &Path) -> CreateTerminalRequest {
         let withheld = self.host.withheld_variables(&context.environment);
         let mut argv: Vec<String> = Vec::new();
@@ -152,7 +154,7 @@ impl EditorTerminals {
     }
 }
 
-/// What the model reads.
+/// Returns the result for the model.
 fn report(
     end: TerminalEnd,
     output: &str,

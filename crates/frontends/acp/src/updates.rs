@@ -1,4 +1,4 @@
-//! What happens in a session, as updates of the protocol.
+//! Sends the events of a session as updates of the protocol.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,18 +15,17 @@ use serde_json::Value;
 
 use crate::calls::{self, OpenCalls};
 
-/// What an editor takes beside what all of them take.
+/// The optional features that an editor supports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TakenUpdates {
-    /// Lines for people that are not part of the conversation.
+    /// Notices to the user that are not part of the conversation.
     pub(crate) notices: bool,
-    /// That older rounds are summarised.
+    /// Updates about compactions.
     pub(crate) compaction: bool,
     /// Forms of MCP servers.
     pub(crate) forms: bool,
 }
 
-/// Sends the updates of one session.
 #[derive(Clone)]
 pub(crate) struct UpdateSender {
     pub(crate) editor: ConnectionTo<Client>,
@@ -35,7 +34,8 @@ pub(crate) struct UpdateSender {
 }
 
 impl UpdateSender {
-    /// Sends one; ignored when the editor is gone, which ends the session elsewhere.
+    /// Sends one update. Errors are ignored, because they mean that the editor has disconnected,
+    /// which ends the session elsewhere.
     pub(crate) fn send(&self, update: SessionUpdate) {
         drop(
             self.editor
@@ -43,7 +43,8 @@ impl UpdateSender {
         );
     }
 
-    /// Says something to people that is not part of the conversation.
+    /// Shows a message to the user. An editor without notices gets errors as the agent's text and
+    /// other messages as its thoughts.
     pub(crate) fn tell(&self, severity: NoticeSeverity, text: String) {
         self.send(if self.taken.notices {
             SessionUpdate::Notice(Notice::new(severity, text))
@@ -57,7 +58,7 @@ impl UpdateSender {
     }
 }
 
-/// The calls that are under way, for those who ask about them too.
+/// The running calls, which the event sink shares with approvals and terminals.
 #[derive(Clone)]
 pub(crate) struct SharedCalls(Arc<Mutex<OpenCalls>>);
 
@@ -71,16 +72,16 @@ impl SharedCalls {
     }
 }
 
-/// Takes the events of a turn.
+/// Converts the events of a turn to updates.
 pub(crate) struct TurnUpdates {
     sender: UpdateSender,
     calls: SharedCalls,
-    /// What the conversation has cost since it was opened.
+    /// The cost of the conversation since it was opened.
     cost: CostSum,
-    /// The last request, and the window it went into.
+    /// The tokens of the last request, and the size of the model's context window.
     filled: (u64, u64),
     compactions: u32,
-    /// Whether something was said that the next text must not run into.
+    /// True if the message so far has text, so that the next paragraph needs a blank line.
     spoke: bool,
 }
 
@@ -96,7 +97,7 @@ impl TurnUpdates {
         }
     }
 
-    /// What the conversation has cost now. Calls that never ended are shown as failed.
+    /// Reports the calls that never ended as failed, and returns the conversation's cost.
     pub(crate) fn over(self) -> CostSum {
         let abandoned = self.calls.lock().abandon();
         for update in abandoned {
@@ -113,7 +114,7 @@ impl TurnUpdates {
             )));
     }
 
-    /// Says something that stands on its own.
+    /// Sends text as a paragraph of its own.
     fn speak_apart(&mut self, text: &str) {
         let text = if self.spoke {
             format!("\n\n{text}")
@@ -266,7 +267,7 @@ impl EventSink for TurnUpdates {
             EventBody::Notice { message, .. } | EventBody::BackgroundTask { message, .. } => {
                 self.sender.tell(NoticeSeverity::Info, message.clone());
             }
-            // How the turn failed is the answer to the prompt.
+            // The main agent's error is the response to the prompt.
             EventBody::Error { message, .. } if !main => {
                 self.sender.tell(NoticeSeverity::Warning, message.clone());
             }
@@ -277,7 +278,7 @@ impl EventSink for TurnUpdates {
     fn joined(&mut self, _input: &str) {}
 }
 
-/// The TODO list that a call writes, as a plan.
+/// Converts the TODO list in a call's arguments to a plan.
 pub(crate) fn plan_of(arguments: &Value) -> Option<Plan> {
     let items = arguments.get("todos")?.as_array()?;
     let entry = |item: &Value| {

@@ -1,9 +1,10 @@
-//! Translates Claude Code's command line into haft's: flags that haft has under the same name are
-//! passed on, the others become [`ClaudeOptions`].
+//! Translates Claude Code's command line to haft's. Flags that haft has under the same name are
+//! passed on; the others become [`ClaudeOptions`].
 //!
-//! Both spellings of a name are accepted (`--allowedTools`, `--allowed-tools`). Invariant: a flag
-//! that narrows what a run may do, or selects the messages it sends, is obeyed or refused; only
-//! flags that are safe to ignore are ignored, each with a notice.
+//! Both spellings of a name are accepted (`--allowedTools`, `--allowed-tools`).
+//!
+//! Invariant: a flag that restricts a run, or selects the messages it sends, is either obeyed or
+//! refused. Only flags that are safe to ignore are ignored, each with a notice.
 
 #[cfg(test)]
 mod tests;
@@ -59,8 +60,8 @@ const IDLE_VALUES: [&str; 9] = [
     "name",
     "prompt-suggestions",
 ];
-/// Flags that change what is sent or stored in ways haft does not support. A run that ignored them
-/// would be a different run.
+/// Flags that change what is sent or stored in ways that haft does not support. Ignoring them would
+/// run something other than what was requested.
 const REFUSED: [&str; 5] = [
     "resume-session-at",
     "resume-drops-turn",
@@ -69,22 +70,22 @@ const REFUSED: [&str; 5] = [
     "append-system-prompt-file",
 ];
 
-/// A command line that was parsed as Claude Code's.
+/// The result of parsing a command line as Claude Code's.
 #[derive(Debug, PartialEq)]
 pub enum ClaudeCommandLine {
-    /// haft does not support this flag, and can't ignore it.
+    /// The command line contains this flag, which haft neither supports nor may ignore.
     Refused(String),
-    /// haft's own arguments, and the options haft has no arguments for.
+    /// The translated command line.
     Lowered {
-        /// The arguments, starting with the program's name.
+        /// The arguments for haft, starting with the program's name.
         args: Vec<OsString>,
-        /// The options haft has no arguments for.
+        /// The options that haft has no arguments for.
         options: Box<ClaudeOptions>,
     },
 }
 
-/// Returns the version line for programs that check Claude Code's version before they use it, or
-/// `None` if `args` doesn't ask for it under the name `claude`.
+/// Returns the version line for programs that check Claude Code's version before they use it.
+/// Returns `None` if the program's name is not `claude` or `args` does not request the version.
 pub fn version(args: &[OsString]) -> Option<String> {
     let (program, rest) = args.split_first()?;
     let is_wanted = is_claude(program)
@@ -106,7 +107,7 @@ fn is_claude(program: &OsStr) -> bool {
         .is_some_and(|name| name == "claude")
 }
 
-/// Translates the arguments of this process if they are meant for Claude Code; `own` is haft's
+/// Translates the arguments of this process if they are meant for Claude Code. `own` is haft's
 /// command line.
 pub fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
@@ -180,7 +181,7 @@ impl Lowered {
 struct ArgumentReader<'a> {
     rest: Peekable<Iter<'a, OsString>>,
     own: &'a clap::Command,
-    /// True if messages arrive on standard input.
+    /// True if prompts arrive on standard input.
     driven: bool,
     lowered: Lowered,
 }
@@ -273,7 +274,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// Handles the flags of the tables above.
+    /// Handles the flags in the tables above.
     fn further_flag(&mut self, name: &str, inline: Option<&str>) {
         if name == "allow-dangerously-skip-permissions" {
             self.lowered.options.bypass_allowed = true;
@@ -299,7 +300,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// Handles one of haft's own flags, or an unknown one.
+    /// Handles one of haft's own flags, or an unknown flag.
     fn own_flag(&mut self, flag: &str, inline: Option<&str>) {
         let run = self.own.find_subcommand("run").unwrap_or(self.own);
         let is_meant = |arg: &&clap::Arg| match flag.strip_prefix("--") {
@@ -308,7 +309,7 @@ impl ArgumentReader<'_> {
                 .get_short()
                 .is_some_and(|short| flag == format!("-{short}")),
         };
-        // The flags haft has in addition to those of `run`.
+        // Flags that haft has in addition to those of `run`.
         let help = ["-h", "--help", "-V"].contains(&flag);
         match run.get_arguments().find(is_meant) {
             Some(known) if known.get_action().takes_values() => {
@@ -318,7 +319,7 @@ impl ArgumentReader<'_> {
             Some(_) => self.lowered.args.push(flag.into()),
             None if help => self.lowered.args.push(flag.into()),
             None => {
-                // If messages arrive on standard input, the next argument can't be the prompt.
+                // If prompts arrive on standard input, the next argument cannot be the prompt.
                 if self.driven && inline.is_none() {
                     drop(self.following());
                 }
@@ -338,7 +339,7 @@ impl ArgumentReader<'_> {
             .push(ClaudeNotice::IgnoredFlag(flag.to_owned()));
     }
 
-    /// `-r` without a value lets the user choose.
+    /// Handles `--resume`. Without a value, the user chooses the conversation.
     fn resume(&mut self, inline: Option<&str>) {
         let value = match inline {
             Some(value) => Some(value.to_owned()),
@@ -390,7 +391,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// Returns the values of a flag that takes several: everything up to the next flag.
+    /// Returns the values of a flag that takes several: all arguments up to the next flag.
     fn values(&mut self, inline: Option<&str>) -> Vec<String> {
         if let Some(value) = inline {
             return vec![value.to_owned()];
@@ -410,7 +411,7 @@ impl ArgumentReader<'_> {
     }
 }
 
-/// Converts `allowedTools` to `allowed-tools`, and leaves names in that form alone.
+/// Converts `allowedTools` to `allowed-tools`. Names that are in this form already do not change.
 fn kebab(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for c in name.chars() {
@@ -422,7 +423,7 @@ fn kebab(name: &str) -> String {
     text
 }
 
-/// Splits rules at commas and blanks outside parentheses.
+/// Splits rules at commas and whitespace outside parentheses.
 fn split_rules(text: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let parts = text.split(|c: char| {

@@ -1,8 +1,8 @@
-//! Reads and writes the control lines of Claude Code's SDKs: `control_request` and
+//! Parses and builds the control lines of Claude Code's SDKs: `control_request` and
 //! `control_response`.
 //!
-//! Two generations of the SDKs answer a permission request differently (`allow`, `behavior`); both
-//! are accepted.
+//! Two generations of the SDKs answer a permission request with different fields (`allow`,
+//! `behavior`). Both are accepted.
 
 use haft_agent::{Approval, ApprovalReply};
 use haft_types::Image;
@@ -73,10 +73,10 @@ pub(crate) fn read(line: &str) -> Result<StreamInput, String> {
     )
 }
 
-/// The image types that models accept.
+/// The media types of images that models accept.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Returns the text and the images of a message; any other block is an error.
+/// Returns the text and the images of a message. Any other block is an error.
 fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
     let mut texts = Vec::new();
     let mut images = Vec::new();
@@ -98,7 +98,7 @@ fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
     })
 }
 
-/// Returns an image that the message contains. Nothing is fetched.
+/// Parses an image that the message contains. Images are never fetched.
 fn image_of(source: &Value) -> Result<Image, String> {
     let is_base64 = |data: &str| {
         data.bytes()
@@ -150,8 +150,8 @@ fn requested(id: &str, request: &Value) -> StreamInput {
     }
 }
 
-/// Returns the id and the content of a line that answers one of haft's requests, or `None` for any
-/// other line.
+/// Returns the id and the content of a line that responds to one of haft's requests, or `None` for
+/// any other line.
 pub(crate) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
     let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else {
         return None;
@@ -198,7 +198,7 @@ fn answer(
     let succeeded = subtype
         .as_deref()
         .is_none_or(|subtype| subtype == "success");
-    // A contradiction between the two generations' fields is a denial.
+    // Contradictory fields of the two generations count as a denial.
     let said = [
         response.get("allow").map(|allow| *allow == true),
         response.get("behavior").map(|said| *said == "allow"),

@@ -1,8 +1,8 @@
-//! Turns events into the messages that Claude Code's public SDKs read (`--compat claude`).
+//! Converts events to the messages that Claude Code's public SDKs read (`--compat claude`).
 //!
 //! Invariant: every line has one of the types these SDKs know (`system`, `assistant`, `user`,
 //! `result`, `stream_event`); events without a counterpart are left out. A reply becomes a message
-//! only when it is complete: while it arrives, its text is sent as `stream_event`s.
+//! only when it is complete. While it arrives, its text is sent as `stream_event`s.
 
 mod partial;
 #[cfg(test)]
@@ -21,54 +21,53 @@ use serde_json::{Value, json};
 use crate::{CLAUDE_CODE_VERSION, ClaudeCall, ToolNaming};
 use partial::PartialReply;
 
-/// The contents of the first message, in addition to those of its event.
+/// The contents of the first message, apart from those of its event.
 #[derive(Clone, Debug, Default)]
 pub struct Introduction {
-    /// The tools offered.
     pub tools: Vec<String>,
-    /// The permission mode.
     pub mode: PermissionMode,
-    /// The names the client knows tools by.
+    /// The names under which the client knows tools.
     pub naming: ToolNaming,
-    /// The slash commands.
+    /// The available slash commands.
     pub commands: Vec<String>,
     /// The sub-agents that can be started.
     pub agents: Vec<String>,
-    /// The skills.
+    /// The available skills.
     pub skills: Vec<String>,
     /// The MCP servers of the command line, and whether each is connected.
     pub servers: Vec<(String, bool)>,
 }
 
-/// Whether the text of a reply is sent while it arrives.
+/// Selects whether the text of a reply is sent while it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartialMessages {
-    /// Send it, as `stream_event`s.
+    /// Sends the text as it arrives, as `stream_event`s.
     Send,
-    /// Send complete messages only.
+    /// Sends complete messages only.
     Omit,
 }
 
-/// Turns events into messages.
+/// Converts the events of one session to messages.
 pub struct ClaudeMessages {
     ids: Box<dyn IdSource>,
     introduction: Introduction,
     session: String,
     model: String,
-    /// The folder that relative paths of calls start at.
+    /// The folder to which relative paths in calls refer.
     cwd: PathBuf,
-    /// The reply that is arriving.
+    /// The blocks of the reply that is arriving.
     draft: Vec<ReplyBlock>,
     partial: Option<PartialReply>,
     calls: HashMap<String, ToolUse>,
     denials: Vec<Value>,
-    /// Tokens of the last request, and the time it was sent.
+    /// The tokens of the last request.
     window: u64,
+    /// The time when the last request was sent.
     asked: Option<Instant>,
     api_time: Duration,
 }
 
-/// A piece of a reply.
+/// A block of a reply.
 #[derive(Clone, Debug, PartialEq)]
 enum ReplyBlock {
     Text(String),
@@ -76,7 +75,6 @@ enum ReplyBlock {
     Call(ToolUse),
 }
 
-/// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 struct ToolUse {
     id: String,
@@ -98,7 +96,7 @@ impl ReplyBlock {
 }
 
 impl ClaudeMessages {
-    /// Creates the translation of one session's events.
+    /// Creates the converter for one session.
     pub fn new(
         ids: Box<dyn IdSource>,
         introduction: Introduction,
@@ -124,9 +122,9 @@ impl ClaudeMessages {
         }
     }
 
-    /// Returns the messages for an event, in order; most events have none.
+    /// Returns the messages for an event, in order. Most events have none.
     pub fn take(&mut self, event: &Event) -> Vec<Value> {
-        // The result of the call that started a sub-agent contains its work.
+        // The result of the call that started a sub-agent contains the sub-agent's work.
         if event.agent != "main" {
             return Vec::new();
         }
@@ -360,7 +358,7 @@ impl ClaudeMessages {
         self.line("result", facts)
     }
 
-    /// Returns a message of type `kind` with these facts, a fresh id and the session id.
+    /// Returns a message of type `kind` with these fields, a new id and the session id.
     fn line(&self, kind: &str, facts: Value) -> Value {
         let mut line = json!({"type": kind});
         if let (Value::Object(line), Value::Object(facts)) = (&mut line, facts) {
@@ -372,8 +370,8 @@ impl ClaudeMessages {
     }
 }
 
-/// Returns the subtype for the outcome of a turn. A turn that waits for the user is a success: its
-/// text is the question.
+/// Returns the result subtype for the outcome of a turn. A turn that waits for the user is a
+/// success: its text is the question.
 fn subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",
@@ -393,7 +391,6 @@ fn tokens(usage: &Usage) -> Value {
     })
 }
 
-/// Returns Claude Code's name of a permission mode.
 pub(crate) fn mode_name(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "plan",

@@ -1,4 +1,4 @@
-//! Hooks of the program that drives a run: haft calls them with requests on standard output.
+//! Hooks that the client implements: haft calls them with requests on standard output.
 //!
 //! Invariant: if a hook before a tool call fails or does not answer, the call does not run, unless
 //! the client declared otherwise.
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 use crate::claude_messages::mode_name;
 use crate::{ClaudeCall, ClaudeError, StreamControl, ToolNaming};
 
-/// Seconds a hook may take if the client sets no limit.
+/// The timeout of a hook in seconds, if the client sets none.
 const DEFAULT_TIMEOUT: f64 = 60.0;
-/// The maximum limit of a hook, in seconds.
+/// The maximum timeout of a hook, in seconds.
 const MAX_TIMEOUT: f64 = 24.0 * 3600.0;
 
-/// A group of hooks with one matcher, as a client declares it.
+/// A group of hooks that share a matcher, as the client declares it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HookDeclaration {
@@ -34,8 +34,8 @@ struct HookDeclaration {
     on_failure: Option<String>,
 }
 
-/// Returns the hooks that a client's `initialize` request declares. Hook points that haft does not
-/// have are ignored; an invalid declaration or matcher is an error.
+/// Parses the hooks in a client's `initialize` request. Hook points that haft does not have are
+/// ignored; an invalid declaration or matcher is an error.
 pub fn client_hooks(
     declared: &Value,
     naming: ToolNaming,
@@ -80,8 +80,8 @@ pub fn client_hooks(
     Ok(hooks)
 }
 
-/// Returns whether a hook that fails at `point` blocks: a tool call unless the client declared
-/// otherwise, a prompt only if the client declared so.
+/// True if a hook that fails at `point` blocks. A tool call is blocked unless the client declared
+/// otherwise; a prompt is blocked only if the client declared so.
 fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
     match on_failure {
         Some("continue") => false,
@@ -90,7 +90,7 @@ fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
     }
 }
 
-/// A function of the client that is called at one hook point.
+/// A hook that the client implements, for one hook point.
 struct ClientHook {
     id: String,
     point: HookPoint,
@@ -138,7 +138,7 @@ impl Callback for ClientHook {
 }
 
 impl ClientHook {
-    /// Returns the input of the hook, and the call as the input shows it.
+    /// Returns the hook's input, and the call in the form in which the input contains it.
     fn input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
             "session_id": context.conversation_id,

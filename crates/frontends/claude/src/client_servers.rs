@@ -1,4 +1,5 @@
-//! MCP servers that run inside the client: every message to them is a request to the client.
+//! MCP servers that run inside the client. Every message to such a server is a request to the
+//! client.
 
 use std::sync::Arc;
 
@@ -9,16 +10,16 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::StreamControl;
 
-/// Bytes that may be in transit at once.
+/// The maximum bytes in transit in each direction.
 const BUFFER: usize = 64 * 1024;
-/// JSON-RPC's code of an internal error.
+/// The JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 
-/// Connects to MCP servers of the client.
+/// Connects to MCP servers inside the client.
 pub struct ClientServers(Arc<StreamControl>);
 
 impl ClientServers {
-    /// Uses `control` to reach the client.
+    /// Creates connections that use `control` to reach the client.
     pub fn new(control: Arc<StreamControl>) -> Self {
         Self(control)
     }

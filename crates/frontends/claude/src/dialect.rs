@@ -1,4 +1,4 @@
-//! The meaning of input lines: in haft's own format, or in Claude Code's.
+//! Converts between lines and their meaning, in haft's own format or in Claude Code's.
 
 use haft_agent::{Approval, ApprovalReply};
 use haft_types::{Filled, Form, Image};
@@ -7,21 +7,19 @@ use serde_json::Value;
 use crate::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
 use crate::{ClaudeCall, claude_lines};
 
-/// The format of lines.
+/// A format of the lines on standard input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// haft's own.
+    /// The format of haft's own `stream-json`.
     Haft,
-    /// Claude Code's.
+    /// The format of Claude Code's SDKs.
     Claude,
 }
 
 /// A prompt of the user, with its images.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserPrompt {
-    /// The text.
     pub text: String,
-    /// The images.
     pub images: Vec<Image>,
 }
 
@@ -34,66 +32,64 @@ impl<T: Into<String>> From<T> for UserPrompt {
     }
 }
 
-/// The meaning of an input line.
+/// A parsed input line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StreamInput {
-    /// A prompt of the user.
+    /// A prompt for the main agent.
     Prompt(UserPrompt),
-    /// A prompt of the user to a sub-agent.
+    /// A prompt for a sub-agent.
     ToAgent {
         /// The name of the sub-agent.
         agent: String,
-        /// The text.
         text: String,
     },
     /// Ends the running turn.
     Interrupt {
-        /// The acknowledgment, if the client waits for one.
+        /// The acknowledgment to print, if the client waits for one.
         heard: Option<Value>,
     },
-    /// An answer to an approval request.
+    /// The answer to an approval request.
     Answer {
         /// The id of the request.
         id: String,
-        /// The answer.
         answer: ApprovalReply,
     },
-    /// An answer to a form.
+    /// The answer to a form.
     Filled {
         /// The id of the form.
         id: String,
-        /// The values, or the refusal.
+        /// The values, or the decision not to give any.
         filled: Filled,
     },
     /// The client declares its hooks, MCP servers and agents.
     Initialize {
-        /// The id to answer.
+        /// The request id for the response.
         id: String,
-        /// The request.
+        /// The whole request.
         request: Value,
     },
-    /// Changes the model from the next turn on.
+    /// Changes the model, starting with the next turn.
     UseModel {
-        /// The id to answer.
+        /// The request id for the response.
         id: String,
-        /// The model; the run's first model when absent.
+        /// The name of the model. Without it, the run's first model is used.
         model: Option<String>,
     },
     /// Changes the permission mode.
     UseMode {
-        /// The id to answer.
+        /// The request id for the response.
         id: String,
         /// The name of the mode.
         mode: String,
     },
-    /// A line to send back, with no other effect.
+    /// A line to print, with no other effect.
     Reply(Value),
-    /// No effect.
+    /// A line without an effect.
     Nothing,
 }
 
 impl Dialect {
-    /// Parses a line; the error is for the client.
+    /// Parses a line. The error is meant for the client.
     pub(crate) fn read(self, line: &str) -> Result<StreamInput, String> {
         match self {
             Self::Haft => read(line),
@@ -101,7 +97,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the id and the content of a line that answers one of haft's requests. haft's own
+    /// Returns the id and the content of a line that responds to one of haft's requests. haft's own
     /// format has no such line.
     pub(crate) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
         match self {
@@ -147,8 +143,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that reports that a message joined the turn, or `None` in a format without
-    /// one.
+    /// Returns the line that reports that a message joined the running turn, or `None` in a format
+    /// without one.
     pub fn joined(self, text: &str) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::InputJoined {
@@ -158,7 +154,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that reports an unreadable input line.
+    /// Returns the line that reports an invalid input line.
     pub(crate) fn unreadable(self, message: String) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::InputError { message }),

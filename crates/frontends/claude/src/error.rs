@@ -1,36 +1,36 @@
-//! Errors in options and requests written for Claude Code.
+//! Errors in options and requests that were written for Claude Code.
 
 use haft_permission::RuleError;
 
-/// An option or a request of a client that can't be obeyed.
+/// An option or a request of a client that haft cannot follow.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaudeError {
-    /// `--settings` can't be read.
+    /// The value of `--settings` cannot be read.
     #[error("`--settings`: {0}")]
     Settings(String),
-    /// `--agents` can't be read, or declares an agent that can't be used.
+    /// The value of `--agents` cannot be read, or declares an agent that cannot be used.
     #[error("`--agents`: {0}")]
     Agents(String),
-    /// `--session-id` is not a UUID.
+    /// The value of `--session-id` is not a UUID.
     #[error("`--session-id`: {0}")]
     SessionId(uuid::Error),
-    /// A file named on the command line can't be read.
+    /// A file named on the command line cannot be read.
     #[error("`{flag}`: cannot read {file}: {error}")]
     File {
         /// The flag that names the file.
         flag: &'static str,
-        /// The file, as written.
+        /// The path of the file, as given.
         file: String,
         /// The cause.
         error: std::io::Error,
     },
-    /// A rule that asks or denies can't be parsed, and neither can a wider one.
+    /// A rule that asks or denies cannot be parsed, and has no wider rule to replace it.
     #[error("{0}")]
     Rule(RuleError),
-    /// The hooks a client declares for one hook point can't be read.
+    /// The hooks that a client declares for a hook point cannot be read.
     #[error("the hooks of {point} cannot be read: {error}")]
     Hooks {
-        /// The hook point, as written.
+        /// The name of the hook point, as given.
         point: String,
         /// The cause.
         error: serde_json::Error,

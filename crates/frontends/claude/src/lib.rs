@@ -1,12 +1,14 @@
-//! The Claude dialect: haft as a replacement for Claude Code, and the JSON lines that drive a run.
+//! The Claude dialect: haft as a replacement for Claude Code, and the JSON lines with which a
+//! program drives a run.
 //!
-//! haft speaks this dialect when it is called by the name `claude`, or with `--compat claude`. This
-//! crate reads Claude Code's command line ([`lower`]) and the options haft has no flags for
-//! ([`ClaudeOptions`]), translates tool names ([`ToolNaming`]), turns events into the messages of
-//! Claude's SDKs ([`ClaudeMessages`]), and handles the control protocol over standard input
-//! ([`StreamControl`]), which haft's own `--input-format stream-json` shares ([`Dialect`]). It
-//! prints nothing and reads no environment: the binary passes in both streams and words every
-//! [`ClaudeNotice`].
+//! haft uses this dialect when it is called by the name `claude`, or with `--compat claude`. This
+//! crate translates Claude Code's command line ([`lower_arguments`]) and the options that haft has
+//! no flags for ([`ClaudeOptions`]), translates tool names ([`ToolNaming`]), converts events to the
+//! messages of Claude's SDKs ([`ClaudeMessages`]), and handles the control protocol over standard
+//! input ([`StreamControl`]), which haft's own `--input-format stream-json` shares ([`Dialect`]).
+//!
+//! This crate must not print or read the environment: the binary passes in both streams and formats
+//! every [`ClaudeNotice`].
 //!
 //! Read first: [`StreamControl`], [`ClaudeMessages`], [`ClaudeOptions`].
 

@@ -1,5 +1,6 @@
-//! What a program that drives a run writes to it, and what the run asks back. One JSON object a
-//! line; these lines are no events and have no number.
+//! The lines of `--input-format stream-json`: commands from the program that drives a run, and the
+//! run's requests to it. Each line is one JSON object. These lines are not events and have no
+//! sequence number.
 
 use haft_types::Field;
 use schemars::JsonSchema;

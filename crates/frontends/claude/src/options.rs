@@ -1,5 +1,5 @@
-//! Options of Claude Code's command line that haft has no flags for, applied to the configuration of
-//! a run.
+//! The options of Claude Code's command line that haft has no flags for, and their effect on the
+//! configuration of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -20,23 +20,23 @@ use crate::{ClaudeError, ClaudeNotice, ToolNaming};
 /// The options of a Claude Code command line that haft has no flags for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClaudeOptions {
-    /// Rules that allow, as written.
+    /// The rules that allow, as given.
     pub allow: Vec<String>,
-    /// Rules that deny, as written.
+    /// The rules that deny, as given.
     pub deny: Vec<String>,
-    /// The built-in tools to offer, if given; an empty list offers none.
+    /// The built-in tools to offer, if given. An empty list offers none.
     pub tools: Option<Vec<String>>,
-    /// MCP servers: JSON, or files that hold it.
+    /// The MCP servers, as JSON or as paths of JSON files.
     pub mcp_config: Vec<String>,
-    /// True if the configuration's own MCP servers are ignored.
+    /// True if the MCP servers of the configuration are ignored.
     pub strict_mcp_config: bool,
-    /// Settings: JSON, or files that hold it.
+    /// The settings, as JSON or as paths of JSON files.
     pub settings: Vec<String>,
     /// The sources whose files are read, if given.
     pub setting_sources: Option<Vec<String>>,
-    /// Agents, as JSON.
+    /// The agents, as JSON.
     pub agents: Option<String>,
-    /// The models to fall back to.
+    /// The fallback models, separated by commas.
     pub fallback_model: Option<String>,
     /// The id of the new conversation.
     pub session_id: Option<String>,
@@ -48,15 +48,14 @@ pub struct ClaudeOptions {
     pub bypass_allowed: bool,
     /// True if the client knows tools by Claude Code's names.
     pub renames_tools: bool,
-    /// The options that are ignored.
+    /// The notices about ignored options.
     pub notices: Vec<ClaudeNotice>,
 }
 
 /// The parts of a run that [`ClaudeOptions::apply`] changes.
 pub struct RunSettings<'a> {
-    /// The configuration.
     pub config: &'a mut Config,
-    /// The folders added to the project.
+    /// The folders that the run may use outside the project.
     pub added_folders: &'a mut Vec<PathBuf>,
     /// The permission mode, if a flag sets it.
     pub mode: &'a mut Option<PermissionMode>,
@@ -64,13 +63,13 @@ pub struct RunSettings<'a> {
     pub model: &'a mut Option<String>,
     /// True if approvals are requested.
     pub ask: &'a mut bool,
-    /// The home folder, which rules may name as `~`.
+    /// The home folder, which rules may write as `~`.
     pub home: Option<&'a Path>,
     /// Reports a notice to the user.
     pub notify: &'a mut dyn FnMut(&ClaudeNotice),
 }
 
-/// The supported keys of settings, except hooks.
+/// The supported keys of `--settings`, except hooks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ClaudeSettings {
@@ -98,8 +97,8 @@ struct GivenAgent {
     model: Option<String>,
 }
 
-/// Translates a model name of Claude Code's: a declared model keeps its name, any other model of
-/// this vendor is looked up under `anthropic/`.
+/// Translates a model name of Claude Code. A declared model keeps its name, and any other model of
+/// Claude's vendor is looked up under `anthropic/`.
 pub fn model_name(environment: &HostEnvironment, config: &Config, name: &str) -> String {
     let is_vendors = name.starts_with("claude")
         && !name.contains('/')
@@ -111,13 +110,13 @@ pub fn model_name(environment: &HostEnvironment, config: &Config, name: &str) ->
     }
 }
 
-/// The default timeout of a hook in settings, in seconds.
+/// The timeout of a hook in settings if it sets none, in seconds.
 const HOOK_TIMEOUT: u64 = 60;
-/// The keys of settings that are supported.
+/// The supported keys of `--settings`.
 const SUPPORTED_SETTINGS: [&str; 3] = ["permissions", "model", "hooks"];
 
 impl ClaudeOptions {
-    /// Applies the options to a run, and reports notices.
+    /// Applies the options to a run, and reports the notices.
     pub fn apply(&self, mut run: RunSettings<'_>) -> Result<(), ClaudeError> {
         for notice in &self.notices {
             (run.notify)(notice);
@@ -141,7 +140,7 @@ impl ClaudeOptions {
         Ok(())
     }
 
-    /// Returns the names the client knows tools by.
+    /// Returns the names under which the client knows tools.
     pub fn naming(&self) -> ToolNaming {
         if self.renames_tools {
             ToolNaming::Claude
@@ -159,8 +158,8 @@ impl ClaudeOptions {
         texts.collect()
     }
 
-    /// Returns the names of the command line's MCP servers, and whether each is connected already
-    /// because it runs inside the client.
+    /// Returns the names of the command line's MCP servers, each with true if it is connected
+    /// already because it runs inside the client.
     pub fn server_names(&self) -> Vec<(String, bool)> {
         let texts = self.servers().unwrap_or_default();
         let values = texts
@@ -176,8 +175,8 @@ impl ClaudeOptions {
         values.flat_map(named).collect()
     }
 
-    /// Returns the tools to offer, by haft's names of sets of tools. `--tools` selects built-in tools
-    /// only, so tools of MCP servers are always included.
+    /// Returns the tools to offer, as patterns of haft's tool names. `--tools` selects built-in
+    /// tools only, so the tools of MCP servers are always included.
     pub fn offered_tools(&self) -> Option<Vec<String>> {
         let of_servers = || (!self.mcp_config.is_empty()).then(|| "mcp__*".to_owned());
         match self.tools.as_deref()? {
@@ -187,7 +186,7 @@ impl ClaudeOptions {
         }
     }
 
-    /// Returns the agents that `--agents` declares.
+    /// Parses the agents that `--agents` declares.
     pub fn agents(&self) -> Result<Vec<AgentDefinition>, ClaudeError> {
         let Some(text) = &self.agents else {
             return Ok(Vec::new());
@@ -233,7 +232,7 @@ impl ClaudeOptions {
         given.into_iter().map(agent).collect()
     }
 
-    /// Returns the id of the new conversation, if one was given.
+    /// Returns the id of the new conversation, if the command line sets one.
     pub fn conversation(&self) -> Result<Option<ConversationId>, ClaudeError> {
         let Some(id) = &self.session_id else {
             return Ok(None);
@@ -242,7 +241,7 @@ impl ClaudeOptions {
         Ok(Some(ConversationId::from(id)))
     }
 
-    /// Returns whether the project's own files are ignored.
+    /// True if the project's own files are ignored.
     pub fn ignores_project(&self) -> bool {
         self.setting_sources
             .as_ref()
@@ -251,7 +250,8 @@ impl ClaudeOptions {
 }
 
 impl RunSettings<'_> {
-    /// Adds rules for this run. A rule that asks or denies and can't be parsed is an error.
+    /// Adds rules for this run. A rule that asks or denies must not be dropped, so it is an error
+    /// if it cannot be parsed or replaced by a wider rule.
     fn add_rules(&mut self, decision: Decision, rules: &[String]) -> Result<(), ClaudeError> {
         let permissions = &mut self.config.permissions;
         for rule in rules {
@@ -266,7 +266,7 @@ impl RunSettings<'_> {
                 }
                 (Err(error), Decision::Allow) => (self.notify)(&ClaudeNotice::InvalidRule(error)),
                 (Err(error), Decision::Ask | Decision::Deny) => {
-                    // A rule that tightens may cover more than was written, and never less.
+                    // A restrictive rule may cover more than was written, but never less.
                     let wider = PermissionRule::wider(&rule).ok_or(ClaudeError::Rule(error))?;
                     (self.notify)(&ClaudeNotice::WiderRule {
                         rule,
@@ -283,7 +283,7 @@ impl RunSettings<'_> {
         Ok(())
     }
 
-    /// Applies settings: JSON, or the path of a file that contains it.
+    /// Applies settings, given as JSON or as the path of a JSON file.
     fn apply_settings(&mut self, given: &str) -> Result<(), ClaudeError> {
         let wrong = |why: &dyn Display| ClaudeError::Settings(why.to_string());
         let text = text_or_file("--settings", given)?;
@@ -312,8 +312,8 @@ impl RunSettings<'_> {
         Ok(())
     }
 
-    /// Adds the hooks of settings. They count as the user's own, because the user gives them on the
-    /// command line.
+    /// Adds the hooks of settings. They count as the user's own hooks, because the user named them
+    /// on the command line.
     fn add_hooks(&mut self, hooks: &Value) {
         for (name, groups) in hooks.as_object().into_iter().flatten() {
             let Some(point) = HookPoint::by_name(name) else {
@@ -341,7 +341,7 @@ impl RunSettings<'_> {
     }
 }
 
-/// Parses a hook of settings; the error is its unsupported kind.
+/// Parses a hook of settings. The error is the unsupported kind.
 fn hook_command(hook: &Value) -> Result<HookCommand, &str> {
     let kind = hook["type"].as_str().unwrap_or("command");
     match (kind, hook["command"].as_str()) {
@@ -355,13 +355,13 @@ fn hook_command(hook: &Value) -> Result<HookCommand, &str> {
     }
 }
 
-/// Returns whether a rule names a tool that has patterns of its own.
+/// True if a rule names a tool that rules can match by patterns.
 fn names_own_tool(rule: &str) -> bool {
     let tool = rule.split('(').next().unwrap_or_default().trim();
     ToolNaming::Claude.is_known(tool)
 }
 
-/// Returns JSON as given, or the contents of the file of that name.
+/// Returns JSON unchanged, or reads the file with that path.
 fn text_or_file(flag: &'static str, given: &str) -> Result<String, ClaudeError> {
     if given.trim_start().starts_with('{') {
         return Ok(given.to_owned());

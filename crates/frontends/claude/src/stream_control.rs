@@ -1,8 +1,10 @@
-//! Standard input as a stream of JSON lines that drives a session (`--input-format stream-json`).
+//! Reads JSON lines from standard input that drive a session (`--input-format stream-json`).
 //!
 //! A thread reads lines and dispatches them: prompts wait for their turn, an interrupt cancels the
-//! running turn, an answer goes to the call that asked. Invariant: no request waits forever. At the
-//! end of the input, or when its turn is canceled, the answer is no.
+//! running turn, and an answer goes to the pending request.
+//!
+//! Invariant: no request waits forever. At the end of the input, or when its turn is canceled, the
+//! answer is no.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _};
@@ -26,51 +28,51 @@ use crate::dialect::{Dialect, StreamInput, UserPrompt};
 /// The maximum length of an input line, in bytes.
 const MAX_LINE: u64 = 16 << 20;
 
-/// Returns the full name of a usable model; the error is for the client.
+/// Returns the full name of a usable model. The error is meant for the client.
 pub type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 /// Prints a line to standard output.
 pub type PrintLine = dyn Fn(&Value) + Send + Sync;
 
-/// The model to use from the next turn on.
+/// The model that the client requested for the following turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelWish {
-    /// The model the run started with.
+    /// The model with which the run started.
     First,
-    /// The model of this name.
+    /// The model with this name.
     Named(String),
 }
 
-/// The terms of the client: what it may do, and how haft reaches it.
+/// The permissions of the client, and the functions with which haft reaches it.
 pub struct ClientTerms {
-    /// The names the client knows tools by.
+    /// The names under which the client knows tools.
     pub naming: ToolNaming,
-    /// The folder that relative paths of calls start at.
+    /// The folder to which relative paths in calls refer.
     pub cwd: PathBuf,
     /// True if the client may switch to the mode that asks for nothing.
     pub bypass_allowed: bool,
-    /// Finds models by the client's names.
+    /// Finds models by the names the client uses.
     pub find_model: Box<FindModel>,
     /// Prints a line for the client.
     pub print_line: Box<PrintLine>,
-    /// Makes the ids of requests.
+    /// Creates the ids of requests.
     pub ids: Box<dyn IdSource>,
 }
 
 /// The client's requests before its first prompt.
 #[derive(Default)]
 pub struct ClientSetup {
-    /// The `initialize` request; null if there was none.
+    /// The `initialize` request, or null if there was none.
     pub request: Value,
     /// The permission mode, if the client set one.
     pub mode: Option<PermissionMode>,
 }
 
-/// The state that the reading thread and the turn share.
+/// The state shared by the reading thread and the turns.
 pub struct StreamControl {
     dialect: Dialect,
     terms: ClientTerms,
     state: Mutex<ControlState>,
-    /// Delivers prompts to sub-agents, on the runtime `carrier`.
+    /// Delivers prompts to sub-agents. Its futures run on `runtime`.
     hub: OnceLock<Arc<Hub>>,
     carrier: Handle,
 }
@@ -79,27 +81,27 @@ pub struct StreamControl {
 struct ControlState {
     /// Cancels the running turn.
     turn: Option<CancellationToken>,
-    /// Open approval requests.
+    /// The pending approval requests, by id.
     waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
-    /// Open forms.
+    /// The pending forms, by id.
     forms: HashMap<String, oneshot::Sender<Filled>>,
-    /// Open requests to the client.
+    /// The pending requests to the client, by id.
     calls: HashMap<String, oneshot::Sender<Result<Value, String>>>,
     /// The client's requests before the session started.
     setup: ClientSetup,
     /// Changes the mode, once the session has started.
     switch: Option<ModeSwitch>,
-    /// True once the session uses the client's hooks and servers.
+    /// True once the session has taken the client's setup.
     begun: bool,
-    /// The model to use from the next turn on, if the client asked for another one.
+    /// The model for the following turns, if the client requested another one.
     model: Option<ModelWish>,
-    /// True at the end of the input.
+    /// True after the end of the input.
     over: bool,
 }
 
 impl StreamControl {
-    /// Starts the thread that reads lines. The receiver yields the user's prompts, and ends with
-    /// the input.
+    /// Starts the thread that reads lines. The receiver yields the user's prompts and closes when
+    /// the input ends.
     ///
     /// # Panics
     ///
@@ -121,7 +123,7 @@ impl StreamControl {
         let reader = Arc::clone(&control);
         std::thread::spawn(move || {
             let mut input = input;
-            // A read error is the end of the input.
+            // A read error counts as the end of the input.
             while let Ok(Some(line)) = next_line(&mut input) {
                 match line {
                     Ok(line) if line.trim().is_empty() => {}
@@ -131,7 +133,7 @@ impl StreamControl {
             }
             let mut state = reader.state();
             state.over = true;
-            // Dropping a sender answers no.
+            // Dropping a sender answers its request with no.
             state.waiting.clear();
             state.forms.clear();
             state.calls.clear();
@@ -139,29 +141,31 @@ impl StreamControl {
         (control, heard)
     }
 
-    /// Returns the client's requests before the session, and accepts no more of them.
+    /// Returns the client's requests from before the session. Later ones can no longer change the
+    /// setup.
     pub fn take_setup(&self) -> ClientSetup {
         let mut state = self.state();
         state.begun = true;
         std::mem::take(&mut state.setup)
     }
 
-    /// Changes the mode with `switch` from now on.
+    /// Uses `switch` for all further changes of the mode.
     pub fn switch_mode_with(&self, switch: ModeSwitch) {
         let mut state = self.state();
-        // The client may have set a mode while the session was opened.
+        // The client may have set a mode while the session was being opened.
         if let Some(mode) = state.setup.mode.take() {
             switch.set(mode);
         }
         state.switch = Some(switch);
     }
 
-    /// Takes the model for the next turn, if the client asked for another one.
+    /// Returns the model that the client requested for the following turns, if any, and forgets the
+    /// request.
     pub fn take_model(&self) -> Option<ModelWish> {
         self.state().model.take()
     }
 
-    /// Sends a request to the client, and returns its response.
+    /// Sends a request to the client and waits for its response, at most for `limit`.
     pub async fn call(&self, request: &Value, limit: Option<Duration>) -> Result<Value, String> {
         let ended = || "standard input has ended".to_owned();
         let id = self.terms.ids.uuid().to_string();
@@ -191,7 +195,7 @@ impl StreamControl {
         answer.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Handles `initialize`.
+    /// Handles an `initialize` request.
     fn initialize(&self, id: &str, request: Value) -> Value {
         let brings_hooks = request["hooks"]
             .as_object()
@@ -243,19 +247,19 @@ impl StreamControl {
         claude_lines::success(id, &json!({"mode": name}))
     }
 
-    /// Starts a turn: an interrupt cancels this token.
+    /// Records the running turn. An interrupt cancels `turn`.
     pub fn begin(&self, turn: CancellationToken) {
         self.state().turn = Some(turn);
     }
 
-    /// Ends the turn.
+    /// Records that no turn is running.
     pub fn end(&self) {
         self.state().turn = None;
     }
 
-    /// Delivers prompts to sub-agents with `hub` from now on.
+    /// Uses `hub` for all further prompts to sub-agents.
     pub fn reach(&self, hub: Arc<Hub>) {
-        // A run has one session, which is opened once.
+        // A run has a single session, which is opened once.
         drop(self.hub.set(hub));
     }
 
@@ -320,7 +324,8 @@ impl StreamControl {
         }
     }
 
-    /// Passes a line to the request it answers; returns false if it answers none.
+    /// Passes a response to the pending request. Returns false if the line is not a response to
+    /// one.
     fn answers_call(&self, line: &str) -> bool {
         if self.state().calls.is_empty() {
             return false;
@@ -414,8 +419,8 @@ impl StreamControl {
     }
 }
 
-/// Returns the next line, a description of its error, or `None` at the end. The rest of a line that
-/// is too long is skipped.
+/// Returns the next line, or a description of its error. Returns `None` at the end of the input. If
+/// a line is too long, its rest is skipped.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
     if input
@@ -453,7 +458,8 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// A request without an answer; it is withdrawn when its turn is canceled.
+/// A pending request. If it is dropped without an answer, for example because its turn is canceled,
+/// the request is withdrawn.
 struct PendingRequest<'a> {
     control: &'a StreamControl,
     id: String,

@@ -1,14 +1,17 @@
-//! Translates tools and their arguments to Claude Code's names, and back.
+//! Translates tool calls to Claude Code's names, and changed arguments back.
 //!
-//! Programs written for Claude Code decide by these names which calls they allow. Invariant: a call
-//! is shown in one form, however the model wrote it: paths are absolute, and a tool of an MCP server
-//! is named `mcp__server__tool`. Tools and arguments without another name keep haft's.
+//! Programs written for Claude Code decide by these names which calls they allow.
+//!
+//! Invariant: a call is shown in one form, no matter how the model wrote it: paths are absolute,
+//! and a tool of an MCP server is named `mcp__server__tool`. Tools and arguments without another
+//! name keep haft's.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// haft's name of a tool, Claude Code's, and the arguments Claude Code names differently.
+/// A tool's name in haft, its name in Claude Code, and the arguments that Claude Code names
+/// differently.
 type ToolNames = (
     &'static str,
     &'static str,
@@ -50,27 +53,25 @@ const NAMES: [ToolNames; 13] = [
 /// The tool that calls tools of MCP servers.
 const USE_MCP_TOOL: &str = "use_mcp_tool";
 
-/// The names that a client knows tools by.
+/// The names under which a client knows tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolNaming {
-    /// haft's own.
+    /// The names that haft uses.
     #[default]
     Haft,
-    /// Claude Code's.
+    /// The names that Claude Code uses.
     Claude,
 }
 
-/// A call in the names its reader knows.
+/// A call under the names that the client knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaudeCall {
-    /// The tool.
     pub name: String,
-    /// The arguments.
     pub input: Value,
 }
 
 impl ToolNaming {
-    /// Returns the name of haft's tool `own`.
+    /// Returns the client's name for haft's tool `own`.
     pub fn tool(self, own: &str) -> &str {
         match self {
             Self::Haft => own,
@@ -81,14 +82,14 @@ impl ToolNaming {
         }
     }
 
-    /// Returns whether a tool of this name exists.
+    /// True if a tool of this name exists.
     pub fn is_known(self, name: &str) -> bool {
         NAMES
             .iter()
             .any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
     }
 
-    /// Translates a call of haft's tool `own`; relative paths start at `cwd`.
+    /// Translates a call of haft's tool `own`. Relative paths refer to `cwd`.
     pub fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
         let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
             return ClaudeCall {
@@ -104,7 +105,7 @@ impl ToolNaming {
             let key = renamed(own, key).unwrap_or(key);
             let value = match (key, value) {
                 ("file_path", Value::String(path)) => absolute(cwd, path).into(),
-                // haft counts seconds, Claude Code milliseconds.
+                // haft counts seconds, and Claude Code counts milliseconds.
                 ("timeout", Value::Number(seconds)) if own == "execute_command" => {
                     seconds.as_u64().map_or_else(
                         || value.clone(),
@@ -121,9 +122,9 @@ impl ToolNaming {
         }
     }
 
-    /// Translates the arguments a client returned back to those of haft's tool `own`. The client
-    /// was shown `shown` for `arguments` and returned `changed`; arguments it left alone keep the
-    /// value the model wrote.
+    /// Translates arguments that a client returned back to those of haft's tool `own`. The client
+    /// was shown `shown` for `arguments` and returned `changed`. Arguments that it did not change
+    /// keep the value the model wrote.
     pub fn arguments(self, own: &str, arguments: &Value, shown: &Value, changed: &Value) -> Value {
         let (Self::Claude, Value::Object(before), Value::Object(fields)) =
             (self, arguments, changed)
@@ -151,7 +152,7 @@ impl ToolNaming {
             };
             back.insert(name.to_owned(), value);
         }
-        // haft requires this argument, and Claude Code does not know it.
+        // haft requires this argument, but Claude Code does not have it.
         if let Some(kept) = before.get("requires_approval") {
             back.entry("requires_approval")
                 .or_insert_with(|| kept.clone());
@@ -200,7 +201,7 @@ fn own_name(own: &str, key: &str) -> Option<&'static str> {
 }
 
 /// Returns the absolute path without `.` and `..`. Links are not followed, because clients compare
-/// the text.
+/// paths as text.
 fn absolute(cwd: &Path, path: &str) -> String {
     let mut all = PathBuf::new();
     for part in cwd.join(path).components() {

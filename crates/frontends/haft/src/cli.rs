@@ -1,4 +1,4 @@
-//! The command line: its commands, and the dispatch to their functions.
+//! Defines the command line and dispatches its commands.
 
 mod foreign_flags;
 mod lone_word;
@@ -21,7 +21,8 @@ use crate::haft::Haft;
 use crate::interactive::InterfaceStyle;
 use crate::output::usage;
 
-/// The commands of extensions, each with the feature that brings it, and whether this build has it.
+/// The commands of optional extensions: the command, the feature that enables it, and whether this
+/// build has it.
 const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["acp"], "acp", cfg!(feature = "acp")),
     (
@@ -41,8 +42,8 @@ const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["workflows"], "workflows", cfg!(feature = "workflows")),
 ];
 
-/// Why arguments that name a command of an extension mean nothing in this build: they must not be
-/// taken for a prompt.
+/// Returns the error message for a command of an extension that this build lacks. Such arguments
+/// must not be taken for a prompt.
 fn absent_command(args: &[OsString]) -> Option<String> {
     let is_named = |command: &[&str]| {
         args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one)
@@ -56,7 +57,7 @@ fn absent_command(args: &[OsString]) -> Option<String> {
     ))
 }
 
-/// The arguments with what a noun alone does: it lists, or shows. `haft models --json` is `haft
+/// Inserts the default command after a noun that has none: `haft models --json` becomes `haft
 /// models list --json`.
 fn with_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let noun = args.get(1).and_then(|noun| haft.find_subcommand(noun));
@@ -74,7 +75,7 @@ fn with_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<Os
     args
 }
 
-/// The options that `haft --help` shows: what most people need, of all that `haft run --help` does.
+/// The options that `haft --help` shows: the most used ones of `haft run --help`.
 const SHOWN_OPTIONS: [&str; 8] = [
     "print",
     "plain",
@@ -86,8 +87,8 @@ const SHOWN_OPTIONS: [&str; 8] = [
     "permission_mode",
 ];
 
-/// The command with the same name everywhere for what names a conversation, a message, a call or a
-/// job.
+/// Sets the value names of arguments that name a conversation, a message, a call or a job, so that
+/// all commands use the same names.
 fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
     let makes_one = command.get_name() == "new";
     let command = command.mut_args(|arg| match (noun, arg.get_id().as_str()) {
@@ -110,7 +111,7 @@ fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
     })
 }
 
-/// What a noun alone means: the first of these it has.
+/// The default commands of a noun. The first one that the noun has is used.
 const DEFAULT_COMMANDS: [&str; 3] = ["list", "show", "status"];
 
 /// A coding agent for the terminal, built around a context engine.
@@ -138,8 +139,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run
-    /// --help` shows it.
+    /// Returns clap's definition of the command line. `haft -p` accepts all options of `haft run`,
+    /// but only `haft run --help` shows them.
     pub(crate) fn definition() -> clap::Command {
         let command = Self::command().mut_args(|arg| {
             let shown = SHOWN_OPTIONS.contains(&arg.get_id().as_str());
@@ -156,7 +157,7 @@ impl Cli {
         if let Some(run) = Self::plain_run(&args) {
             return Ok(run);
         }
-        // Without a terminal there is nobody to talk to.
+        // Without a terminal, there is no user for an interactive session.
         let mut definition =
             usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
         let claude = match haft_claude::lower(&args, &definition) {
@@ -179,9 +180,9 @@ impl Cli {
         Ok(cli.with_claude(claude.unwrap_or_default()))
     }
 
-    /// A `haft run` with nothing wrong about it, found without defining the other commands, which
-    /// was a fifth of all that is done before the first request. Help, and what is wrong, needs
-    /// them all.
+    /// Parses a valid `haft run` without defining the other commands, which took a fifth of the
+    /// time before the first request. Returns `None` for help and errors, which need the full
+    /// definition.
     fn plain_run(args: &[OsString]) -> Option<Self> {
         let own = args
             .get(1..)
@@ -241,7 +242,7 @@ impl Cli {
         Self::from_arg_matches(&matches)
     }
 
-    /// Does what the command line says.
+    /// Runs the command.
     pub(crate) fn run(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
         match self.command {
             Some(CliCommand::Run(args)) => commands::run::run(haft, &args),
@@ -307,14 +308,16 @@ impl Cli {
         }
     }
 
-    /// `haft` with no command, or with something in the place of one.
+    /// Runs `haft` without a command: starts an interactive session, or treats a lone word as a
+    /// mistyped command.
     fn interactive(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
         let style = if self.plain {
             InterfaceStyle::Plain
         } else {
             InterfaceStyle::AsConfigured
         };
-        // Not within the `match`, where all definitions would stay in memory until haft ends.
+        // Outside the `match`, whose scrutinee would keep all definitions in memory until haft
+        // exits.
         let settled = lone_word::settle(&Self::definition(), &self.run)?;
         match settled {
             LoneWord::Prompt => crate::interactive::run(haft, &self.run, style),

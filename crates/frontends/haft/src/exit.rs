@@ -1,4 +1,4 @@
-//! Exit codes, and how a failure is printed.
+//! Defines the exit codes, and logs and prints the failure that ends a command.
 
 use std::error::Error;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::output::hints;
 pub(crate) enum ProcessExit {
     /// The task is done.
     Completed,
-    /// It could not go on.
+    /// The task failed.
     Failed,
     /// Wrong usage or configuration, or no request ever got a valid reply.
     Usage,
@@ -26,7 +26,7 @@ pub(crate) enum ProcessExit {
     Waiting,
     /// A limit was reached.
     Exhausted,
-    /// Cancelled.
+    /// The run was canceled.
     Aborted,
 }
 
@@ -60,7 +60,7 @@ impl From<Outcome> for ProcessExit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// An [`anyhow::Error`] that exits with the code for usage errors.
+/// Returns an error that exits with [`ProcessExit::Usage`].
 pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
 }
@@ -68,7 +68,7 @@ pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
 /// Prints a panic like any failure: on one line, with secrets masked, those of `environment` too.
 pub(crate) fn mask_panics(environment: HostEnvironment) {
     std::panic::set_hook(Box::new(move |panic| {
-        // The message of a panic may hold anything; the log gets the place alone.
+        // A panic message may contain anything, so the log gets only the location.
         let at = panic.location().map(ToString::to_string);
         tracing::error!(at, "panic");
         crate::wiring::log::flush();
@@ -83,19 +83,21 @@ pub(crate) fn mask_panics(environment: HostEnvironment) {
     }));
 }
 
-/// Logs a failure that ends a command: its kind, and for wrong configuration the place of the
-/// mistake. Messages may repeat an argument, a prompt, a value, or an answer of a server, so they
-/// are not logged.
+/// Logs the failure that ends a command: its kind, and for wrong configuration the place of the
+/// mistake.
+///
+/// Messages are not logged, because they may repeat an argument, a prompt, a value, or a server's
+/// answer.
 pub(crate) fn log(failure: &anyhow::Error, environment: &HostEnvironment) {
     let (code, reason) = failure.chain().find_map(kind).unwrap_or(("failed", None));
     if reason.is_some() {
-        // A configuration that cannot be loaded starts no log.
+        // A run whose configuration cannot be loaded has not started the log.
         crate::wiring::log::start_default(environment);
     }
     tracing::error!(code, reason, "command failed");
 }
 
-/// Returns the code of an error in a chain, and its message if that may be logged.
+/// Returns the code of a known error, and its message if the message may be logged.
 fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)> {
     if let Some(error) = cause.downcast_ref::<SetupError>() {
         return Some(kind_of_setup(error));
@@ -118,7 +120,7 @@ fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)>
     (cause.is::<UsageError>() || cause.is::<ClaudeError>()).then_some(("usage", None))
 }
 
-/// Like [`kind`], for what keeps a session from being opened.
+/// Like [`classify_error`], for errors that prevent opening a session.
 fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
     let in_own_words = || Some(haft_text::without_quoted(&error.to_string()));
     match error {
@@ -137,13 +139,13 @@ fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
         SetupError::UnknownAgent { .. } => ("agent", None),
         SetupError::Schema(_) => ("schema", None),
         SetupError::Store(_) => ("store", None),
-        // Names of conversations begin as prompts.
+        // The message contains the conversation's name, which starts as the text of a prompt.
         SetupError::Open(_) => ("conversation", None),
         SetupError::Io(_) => ("io", None),
     }
 }
 
-/// Returns where a mistake in the configuration is, without the value that stands there.
+/// Returns the place of a mistake in the configuration, without the wrong value.
 fn place_of(error: &ConfigError) -> String {
     match error {
         ConfigError::InFile {
@@ -172,7 +174,7 @@ fn place_of(error: &ConfigError) -> String {
     }
 }
 
-/// Prints a failure on stderr and gives its exit code.
+/// Prints a failure on stderr and returns its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
     let code = failure
         .chain()
@@ -199,7 +201,7 @@ pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
     }
 }
 
-/// Whether the user can mend it in how haft was called or configured.
+/// Returns true if the user can fix the error by changing the command line or the configuration.
 fn is_usage(cause: &(dyn Error + 'static)) -> bool {
     cause.is::<UsageError>()
         || cause.is::<ClaudeError>()
@@ -212,8 +214,8 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || cause.downcast_ref().is_some_and(SetupError::is_usage)
 }
 
-/// The failure and its causes on one line, or one line for each broken place of a file. A cause
-/// that only repeats the one before is left out.
+/// Formats the failure and its causes on one line, or on one line per broken place of a file. Omits
+/// causes whose text is already included.
 pub(crate) fn in_one_line(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {

@@ -1,8 +1,8 @@
-//! `haft` alone: a session at the terminal.
+//! `haft` without a command: an interactive session at the terminal.
 //!
-//! The interface runs on a thread of its own; this one holds the session, carries out the user's
-//! operations, and sends back the results. Invariant: while a turn runs, an interrupt and the end
-//! are heard at once.
+//! The interface runs on a thread of its own; this thread holds the session, carries out the user's
+//! operations, and sends back the results. Invariant: while a turn runs, an interrupt and quitting
+//! take effect at once.
 
 mod context_parts;
 mod editing;
@@ -47,12 +47,12 @@ use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::wiring;
 
-/// How the interface looks.
+/// The style of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterfaceStyle {
-    /// As `[tui]` and the terminal say.
+    /// The style that `[tui]` and the terminal determine.
     AsConfigured,
-    /// Plain lines.
+    /// Plain lines, for screen readers.
     Plain,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn run(
             let Some(list) = occupied::choices(&error) else {
                 return Err(error);
             };
-            // What was to be sent first waits until it is clear where.
+            // The first prompt waits until it is clear which conversation it belongs to.
             if let Some(text) = setup.first.take() {
                 session.ui.tell(UiMessage::Typed { text });
             }
@@ -185,7 +185,7 @@ pub(crate) fn run(
     })
 }
 
-/// The set-up alone, as the first start has it.
+/// Asks the questions of the first start, without a session afterwards.
 #[cfg(feature = "acp")]
 pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
     if !at_a_terminal() {
@@ -198,7 +198,8 @@ pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit
     }
 }
 
-/// The same flags for a conversation that is chosen at the terminal, or is new.
+/// Returns the arguments without a `--resume` that has no value: its conversation is chosen from a
+/// list.
 fn without_choice(args: &RunArgs) -> RunArgs {
     RunArgs {
         resume: args.resume.clone().filter(|id| !id.is_empty()),
@@ -206,8 +207,8 @@ fn without_choice(args: &RunArgs) -> RunArgs {
     }
 }
 
-/// The user's own commands, and the prompts of servers as far as they are known; nothing is
-/// started.
+/// Returns the names and descriptions of custom commands, and of the prompts that servers are known
+/// to have. Starts no server.
 fn own_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
     // Problems with a file are reported when it is called, and by `haft commands list`.
     let found = commands::load(paths, &mut Vec::new());
@@ -236,7 +237,7 @@ fn palette() -> Palette {
     }
 }
 
-/// What was wanted while something else was waited for, else what is wanted next.
+/// Returns the operation that arrived during a wait, else waits for the next one.
 async fn next(
     carried: &mut Option<Operation>,
     wanted: &mut UnboundedReceiver<Operation>,
@@ -247,17 +248,16 @@ async fn next(
     }
 }
 
-/// Whether it goes on.
+/// The decision whether the session continues.
 enum Continuation {
     Stay,
     Leave,
 }
 
-/// What the user has chosen since the start.
+/// Settings that the user has chosen since the start.
 struct SessionChoices {
     mode: PermissionMode,
     model: Option<String>,
-    /// The focus files.
     focus: Vec<String>,
 }
 
@@ -268,27 +268,29 @@ struct TuiSession<'a> {
     settings: Settings,
     project: Project,
     paths: KnowledgePaths,
-    /// For what the user mentions; the session has servers of its own.
+    /// Resolves prompts and resources of servers that the user mentions. The session has servers of
+    /// its own.
     sources: PromptSources,
     ui: UiHandle,
     side_actions: SideActions,
     chosen: SessionChoices,
-    /// Pictures for the first prompt.
+    /// Images for the first prompt.
     images: Vec<Image>,
-    /// None until the first prompt: a conversation is named after it.
+    /// `None` until the first prompt, because a conversation is named after it.
     session: Option<Session>,
-    /// The page of `/inspect`, once it was wanted.
+    /// The page of `/inspect`, once it is open.
     page: Option<inspecting::OpenPage>,
 }
 
 impl TuiSession<'_> {
-    /// Opens the conversation that flags name, if they do, or lets one be chosen.
+    /// Opens the conversation that the flags name, or offers a list of conversations. Does nothing
+    /// without such flags.
     async fn look_back(&mut self) -> anyhow::Result<()> {
         if self.args.resume.as_deref() == Some("") {
             let list = self.conversations().await?;
             self.ui.tell(UiMessage::Pick(list));
         } else if self.args.resume.is_some() || self.args.resume_current {
-            // Without a prompt there is nothing to name a new one after.
+            // Without a prompt, there is nothing to name a new conversation after.
             let project = self.project.clone();
             let which = lower(self.args, &self.settings, project, None)?.which;
             self.open(which, "").await?;
@@ -372,7 +374,7 @@ impl TuiSession<'_> {
                         .tell(UiMessage::Context(self.context_parts().map(Box::new)));
                     Ok(())
                 }
-                // Nothing runs: the interface sends this prompt again as a turn of its own.
+                // No turn runs; the interface sends this prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,
                 Operation::Side(action) => {
@@ -449,7 +451,7 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    /// Says which conversation is open, what was said last in it, and whether that was cut off.
+    /// Shows which conversation is open, its last messages, and whether its last turn was cut off.
     fn tell_opened(&self) {
         let Some(session) = &self.session else { return };
         let conversation = session.conversation();
@@ -485,6 +487,7 @@ impl TuiSession<'_> {
         }
     }
 
+    /// Closes the session and returns its last messages for the user.
     async fn take_leave(&mut self) -> Vec<String> {
         match self.session.take() {
             Some(mut session) => session.close().await,
@@ -492,7 +495,7 @@ impl TuiSession<'_> {
         }
     }
 
-    /// Ends everything; gives what there is to say about that.
+    /// Ends everything, and returns the last messages for the user.
     async fn leave(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
         self.side_actions.end();

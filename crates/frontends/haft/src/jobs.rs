@@ -1,8 +1,8 @@
-//! Runs in the background: a folder for each, with its request, the events it wrote, and a lock it
-//! holds while it runs.
+//! Background runs. Each has a folder with its request, its events, and a lock that it holds while
+//! it runs.
 //!
-//! Invariant: only its lock says whether a job runs. The system gives it back however the process
-//! ends, and no process that happens to have its number is ever taken for it.
+//! Invariant: only the lock tells whether a job runs. The system releases the lock however the
+//! process ends, so another process that reuses the process id is never mistaken for the job.
 
 mod follow;
 mod start;
@@ -22,43 +22,42 @@ use crate::exit::usage_error;
 pub(crate) use follow::follow;
 pub(crate) use start::{become_job, start};
 
-/// Jobs that have ended are kept so long, and so many of them.
+/// The maximum age and the maximum number of ended jobs that are kept.
 const KEPT: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
 
-/// All jobs of one user.
+/// The folder with all background jobs of a user.
 pub(crate) struct JobFolder {
     folder: PathBuf,
 }
 
-/// One job.
+/// A background job.
 pub(crate) struct BackgroundJob {
     folder: PathBuf,
     pub(crate) told: JobRequest,
 }
 
-/// How a job was started.
+/// The request that started a job, stored as `job.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct JobRequest {
     pub(crate) id: String,
     pub(crate) started_at: Timestamp,
     pub(crate) cwd: PathBuf,
-    /// The first line of its task; none when it goes on with a turn.
+    /// The first line of the task; `None` if the job resumes an interrupted turn.
     pub(crate) task: Option<String>,
 }
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Debug)]
 pub(crate) enum JobState {
-    /// Its process is there.
+    /// The process is running.
     Running,
-    /// It ended with a result.
+    /// The job ended with a result.
     Ended(Box<TurnResult>),
-    /// It ended without one: it was killed, or could not begin.
+    /// The job ended without a result: it was killed, or could not start.
     Died,
 }
 
 impl JobState {
-    /// Its name.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -79,7 +78,7 @@ impl JobFolder {
         Self { folder }
     }
 
-    /// Every job, newest first. A folder that holds none is passed over.
+    /// Returns all jobs, newest first. Skips folders that contain no job.
     pub(crate) fn all(&self) -> anyhow::Result<Vec<BackgroundJob>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -100,7 +99,8 @@ impl JobFolder {
         Ok(jobs)
     }
 
-    /// The job a person means: by its id, or the beginning of it.
+    /// Returns the job whose id is or begins with `text`. No match and several matches are usage
+    /// errors.
     pub(crate) fn find(&self, text: &str) -> anyhow::Result<BackgroundJob> {
         let mut fitting = self
             .all()?
@@ -113,7 +113,8 @@ impl JobFolder {
         }
     }
 
-    /// Removes jobs that ended long ago. What cannot be removed is for the next time.
+    /// Removes ended jobs beyond [`RETENTION_LIMITS`]. A folder that cannot be removed is tried
+    /// again next time.
     fn sweep(&self, now: Timestamp) {
         let (age, most) = KEPT;
         let ended = self
@@ -140,12 +141,12 @@ impl BackgroundJob {
         self.folder.join(name)
     }
 
-    /// One event a line.
+    /// Returns the path of the events file, which has one JSON event per line.
     pub(crate) fn events(&self) -> PathBuf {
         self.file("events.jsonl")
     }
 
-    /// What it said besides: why it could not begin, or how it died.
+    /// Returns the end of the job's stderr: why it could not start, or how it died.
     pub(crate) fn error_output(&self) -> String {
         let output = tail(&self.file("stderr"), 4_096).unwrap_or_default();
         String::from_utf8_lossy(&output).trim().to_owned()
@@ -155,7 +156,7 @@ impl BackgroundJob {
         LockFile::is_held(&self.file("lock")).unwrap_or(false)
     }
 
-    /// The process, while it runs.
+    /// Returns the id of the job's process while it runs.
     pub(crate) fn process(&self) -> Option<i32> {
         fs::read_to_string(self.file("lock"))
             .ok()?
@@ -172,10 +173,10 @@ impl BackgroundJob {
             .map_or(JobState::Died, |result| JobState::Ended(Box::new(result)))
     }
 
-    /// Its result, which is its last event.
+    /// Returns the job's result, which is its last event.
     fn result(&self) -> Option<TurnResult> {
-        // Long answers stand in a result whole; few are longer than this, and those are found by
-        // reading everything.
+        // A result contains the whole answer. Few results exceed this size; for those, the whole
+        // file is read.
         let events = self.events();
         let last = |bytes: &[u8]| {
             let line = bytes
@@ -190,7 +191,7 @@ impl BackgroundJob {
         last(&tail(&events, 1 << 18)?).or_else(|| last(&fs::read(&events).ok()?))
     }
 
-    /// The conversation it works in, from its first event.
+    /// Returns the id of the job's conversation, from its first event.
     pub(crate) fn conversation(&self) -> Option<ConversationId> {
         let mut first = String::new();
         BufReader::new(File::open(self.events()).ok()?)
@@ -199,13 +200,13 @@ impl BackgroundJob {
         Some(serde_json::from_str::<Event>(&first).ok()?.conversation_id)
     }
 
-    /// When it last wrote an event.
+    /// Returns the time at which the job last wrote an event.
     pub(crate) fn last_event_at(&self) -> Option<Timestamp> {
         Timestamp::try_from(self.events().metadata().ok()?.modified().ok()?).ok()
     }
 }
 
-/// The last bytes of a file, at most so many.
+/// Returns the last bytes of a file, at most `max_bytes`.
 fn tail(path: &Path, most: u64) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();

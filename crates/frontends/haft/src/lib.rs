@@ -5,7 +5,7 @@
 //! it says, `haft` is the helper that commands receive, `wiring` registers the extensions. It is a
 //! library only so that the workspace can build the binary with every feature.
 
-/// A message of `messages/LANGUAGE`, by its key: `text!("jobs-unknown", text = id)`.
+/// Returns the message of `messages/LANGUAGE` with this key: `text!("jobs-unknown", text = id)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }
@@ -25,18 +25,18 @@ use std::process::ExitCode;
 use crate::exit::ProcessExit;
 use crate::haft::Haft;
 
-/// Runs this process as the command line says, and gives its exit code.
+/// Runs the command line of this process and returns its exit code.
 pub fn run() -> ExitCode {
-    // First of all: the same executable is the supervisor of the commands it runs.
+    // This comes first, because the executable is also the supervisor of the commands it runs.
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }
-    // It is the program that tries to leave the sandbox, when that is to be tested.
+    // The executable is also the program that tries to escape when the sandbox is tested.
     #[cfg(target_os = "linux")]
     if let Some(code) = haft_probe::probe_entry(std::env::args_os()) {
         return code;
     }
-    // And it is the process that reads PDF files, which may crash.
+    // The executable is also the process that reads PDF files, which may crash.
     #[cfg(feature = "documents")]
     if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
         return code;
@@ -50,7 +50,7 @@ pub fn run() -> ExitCode {
             .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
             .into();
     }
-    // A shell that completes a command line asks in its own way.
+    // A shell asks for completions with an environment variable instead of a command.
     if let Some(code) = commands::completions::answer(&haft, std::env::args_os()) {
         return code;
     }

@@ -1,7 +1,7 @@
-//! Everything that is printed: results for programs, tables and progress for people.
+//! Prints everything: results for programs, tables and progress for people.
 //!
-//! Text for people goes through the sanitiser; in JSON what a terminal would act on is escaped. A
-//! reader that went away (`haft … | head`) is no error.
+//! Text for people is sanitized; in JSON, characters that a terminal would interpret are escaped. A
+//! reader that closes the pipe (`haft … | head`) is not an error.
 
 mod agents;
 mod events;
@@ -22,8 +22,8 @@ pub(crate) use events::Printer;
 pub(crate) use messages::MESSAGES;
 pub(crate) use table::TextTable;
 
-/// How wide rows for people may be: as `COLUMNS` says, else as wide as the terminal; none where
-/// nobody looks.
+/// Returns the maximum width of rows for people: `COLUMNS` if it is set, else the width of the
+/// terminal, or `None` if stdout is not a terminal.
 pub(crate) fn columns() -> Option<usize> {
     let said = std::env::var("COLUMNS")
         .ok()
@@ -39,18 +39,18 @@ pub(crate) fn columns() -> Option<usize> {
     said.or_else(shown).filter(|columns| *columns > 0)
 }
 
-/// Prints text for people to stdout. Names of files and folders are as untrusted as anything else
-/// in it.
+/// Sanitizes text for people and prints it to stdout. Names of files and folders in it are
+/// untrusted, too.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_exact(&haft_text::sanitise(text))
 }
 
-/// Prints a line, or several, for people to stdout.
+/// Prints one or more lines for people to stdout.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     print(&format!("{text}\n"))
 }
 
-/// Prints to stdout as it is: for programs, or what is sanitised already.
+/// Prints text to stdout unchanged: output for programs, or text that is already sanitized.
 pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -64,8 +64,8 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
     print_exact(&haft_text::escape_json(&format!("{value}\n")))
 }
 
-/// Prints one line of JSON that somebody waits for. A reader that went away does not stop the run:
-/// its work is stored.
+/// Prints a value as one line of JSON and flushes stdout. Errors are ignored: a reader that closed
+/// the pipe must not stop the run, whose work is stored.
 pub(crate) fn print_line(value: &impl Serialize) {
     let mut out = std::io::stdout().lock();
     if let Ok(line) = serde_json::to_string(value) {
@@ -74,9 +74,9 @@ pub(crate) fn print_line(value: &impl Serialize) {
     }
 }
 
-/// Prints a message for a person, on stderr.
+/// Prints a message for people on stderr, with secrets masked.
 pub(crate) fn tell(line: &str) {
-    // Where stderr is gone there is nowhere to report it.
+    // If stderr is closed, there is nowhere to report it.
     drop(writeln!(
         std::io::stderr(),
         "{}",
@@ -84,22 +84,22 @@ pub(crate) fn tell(line: &str) {
     ));
 }
 
-/// What a library says, in the language of this process.
+/// Translates a library's message to the language of this process.
 pub(crate) fn localised(text: impl Display) -> String {
     haft_messages::error_text(&text.to_string()).into_owned()
 }
 
-/// Names behind each other.
+/// Joins names with the separator of the language of this process.
 pub(crate) fn listed<T: Borrow<str>>(names: &[T]) -> String {
     names.join(text!("output-between"))
 }
 
-/// What holds commands in, in one line.
+/// Describes the sandbox of commands in one line.
 pub(crate) fn sandbox(status: &SandboxStatus) -> String {
     text!("output-sandbox", what = sandbox_layer(status))
 }
 
-/// The same without saying what it is of.
+/// Like [`describe_sandbox`], but without the label in front.
 pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
     let what = match status.layer {
         SandboxLayer::Namespace => text!("output-sandbox-namespace"),
@@ -114,7 +114,7 @@ pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
     }
 }
 
-/// A size for people.
+/// Formats a size for people, such as `1.2 MB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if count < 1_000 {
@@ -123,7 +123,7 @@ pub(crate) fn bytes(count: u64) -> String {
     let mut size = count as f64 / 1_000.0;
     let mut unit = UNITS[0];
     for larger in &UNITS[1..] {
-        // Rounded it would read as a thousand of the smaller unit.
+        // Rounded to one decimal, this size would print as 1000.0 of the smaller unit.
         if size < 999.95 {
             break;
         }

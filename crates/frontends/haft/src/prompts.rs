@@ -1,5 +1,5 @@
-//! Prompts that call custom commands by name: `/review src/main.rs` becomes the text of the command
-//! `review`, with the output of the command lines in it.
+//! Expands prompts that call custom commands by name: `/review src/main.rs` becomes the text of the
+//! command `review`, including the output of its command lines.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const OUTPUT_LIMITS: CutLimits = CutLimits {
 };
 
 /// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The pieces may
-/// hold command lines to run. Text that only looks like a command, such as a path, stays unchanged.
-/// Problems with the command's file are printed on stderr.
+/// contain command lines to run. Text that only looks like a command, such as a path, stays
+/// unchanged. Problems with the command's file are printed on stderr.
 pub(crate) fn expand(prompt: String, paths: &KnowledgePaths) -> anyhow::Result<Vec<PromptPiece>> {
     let (pieces, problems) = expand_and_tell(prompt, paths)?;
     for problem in problems {
@@ -40,7 +40,8 @@ pub(crate) fn expand(prompt: String, paths: &KnowledgePaths) -> anyhow::Result<V
     Ok(pieces)
 }
 
-/// Like [`expand`], but returns the problems with the command's file.
+/// Like [`expand_prompt`], but returns the problems with the command's file instead of printing
+/// them.
 pub(crate) fn expand_and_tell(
     prompt: String,
     paths: &KnowledgePaths,
@@ -90,17 +91,17 @@ pub(crate) fn extension_error(error: PromptError) -> anyhow::Error {
     usage_error(output::localised(error))
 }
 
-/// Runs the command lines of custom commands (`` !`command` ``) and puts their output in place. They
-/// need permission as the model's commands do, and run in the same sandbox.
+/// Runs the command lines in custom commands (`` !`command` ``) and replaces them with their
+/// output. They need permission and run in the sandbox, like commands of the model.
 pub(crate) struct InlineCommands<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) project: &'a Project,
     pub(crate) mode: PermissionMode,
     /// The approver; `None` in a headless run.
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// Shows the running line; `None` in a headless run.
+    /// Displays the running line; `None` in a headless run.
     pub(crate) ui: Option<&'a UiHandle>,
-    /// Ends the running line.
+    /// Cancels the running line.
     pub(crate) cancel: CancellationToken,
 }
 
@@ -218,7 +219,7 @@ impl InlineCommands<'_> {
         }
     }
 
-    /// Succeeds if a rule or the asked person allows the line.
+    /// Returns an error unless a rule or the user allows the line.
     async fn permitted(&self, line: &str, verdict: &Verdict) -> anyhow::Result<()> {
         let refused = || {
             Err(usage_error(text!(

@@ -1,12 +1,12 @@
-//! Which language this process speaks, and the answers that mean the same in each.
+//! The language of this process's messages, and yes-or-no answers in every language.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A language there are messages in.
+/// A language of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// What is spoken unless another is chosen, and what every message is there in.
+    /// The default. Every message exists in English.
     #[default]
     English,
     /// Chinese in simplified characters.
@@ -14,7 +14,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// Its tag, as pages and the configuration name it.
+    /// Returns the language tag used by pages and the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -22,8 +22,8 @@ impl Language {
         }
     }
 
-    /// The language for a locale such as `zh_CN.UTF-8`. Traditional Chinese gets the simplified
-    /// one: it is the nearest there is.
+    /// Returns the language for a locale such as `zh_CN.UTF-8`. Traditional Chinese maps to
+    /// simplified Chinese, the closest language available.
     pub fn of_locale(locale: &str) -> Self {
         let language = locale
             .split(|c: char| !c.is_ascii_alphanumeric())
@@ -43,12 +43,12 @@ thread_local! {
     static ENGLISH_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Shows every message of this process in this language from now on.
+/// Sets the language of all messages of this process.
 pub fn speak(language: Language) {
     CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
 }
 
-/// The language messages are shown in now.
+/// Returns the language in which messages are shown now.
 pub fn spoken() -> Language {
     if CHINESE.load(Ordering::Relaxed) && !ENGLISH_HERE.get() {
         Language::Chinese
@@ -57,7 +57,7 @@ pub fn spoken() -> Language {
     }
 }
 
-/// Words something that a model or a program reads: in English, whatever this process speaks.
+/// Runs `word` with English as the language of messages, for text that a model or a program reads.
 pub fn in_english<T>(word: impl FnOnce() -> T) -> T {
     let before = ENGLISH_HERE.replace(true);
     let worded = word();
@@ -65,7 +65,7 @@ pub fn in_english<T>(word: impl FnOnce() -> T) -> T {
     worded
 }
 
-/// Whether a typed line says yes or no, in any language; nothing where it says something else.
+/// Parses a typed yes or no in any language; `None` for any other text.
 pub fn agreement(line: &str) -> Option<bool> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" | "是" => Some(true),

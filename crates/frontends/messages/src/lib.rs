@@ -1,21 +1,26 @@
-//! Text for people by key: kept in Fluent files beside the front end that shows it, so that it can
-//! be translated.
+//! User-visible text by key, stored in translatable Fluent files beside the front end that shows
+//! it.
 //!
-//! A key names its file: `trust-question` stands in `trust.ftl`. A file is parsed when one of its
-//! messages is first shown. Of Fluent there are text, `{ $name }`, `{ "literal" }` and a choice by
-//! an argument, `{ $count -> [one] … *[other] … }`: by what it reads as, then by its plural. What a
-//! plural is chosen by is a number, and is shown in groups of three digits in every language. The
-//! process has one [`Language`], which its front end chooses ([`speak`]); a message that is
-//! not there in it is shown in English. This crate reads no files and no environment; what programs
-//! read (JSON, events, the log) never goes through it.
+//! A key names its file: `trust-question` is in `trust.ftl`. A file is parsed when one of its
+//! messages is first shown. The supported parts of Fluent are text, `{ $name }`, `{ "literal" }`,
+//! and a choice by an argument, `{ $count -> [one] … *[other] … }`: first by the argument's text,
+//! then by its plural. An argument that a plural is chosen by is a number, and is shown in groups
+//! of three digits in every language. The process has one [`Language`], which its front end sets
+//! ([`set_language`]); a message without a translation is shown in English. This crate must not
+//! read files or the environment, and text for programs (JSON, events, the log) must not go through
+//! it.
 //!
-//! Read first: [`message!`] (how a front end shows one), [`MessageFile`], [`Language`].
+//! Read first: [`message!`] (returns a message), [`MessageFile`], [`Language`].
 //!
 //! ```
 //! use haft_messages::{MessageFile, message};
 //!
-//! static FILES: [MessageFile; 1] =
-//!     [MessageFile::new("files", "files-found = { $count ->\n    [one] One file\n   *[other] { $count } files\n }.\n", "")];
+//! const ENGLISH: &str = "files-found = { $count ->
+//!     [one] One file
+//!    *[other] { $count } files
+//!  }.
+//! ";
+//! static FILES: [MessageFile; 1] = [MessageFile::new("files", ENGLISH, "")];
 //!
 //! assert_eq!(message!(&FILES, "files-found", count = 2), "2 files.");
 //! ```
@@ -36,7 +41,7 @@ use fluent_syntax::parser;
 pub use language::{Language, agreement, in_english, speak, spoken};
 pub use phrases::{Phrases, error_text, result_text};
 
-/// One file of messages, all of whose keys begin with its name, in every language.
+/// One file of messages in every language. All of its keys begin with its name.
 #[derive(Debug)]
 pub struct MessageFile {
     name: &'static str,
@@ -44,14 +49,14 @@ pub struct MessageFile {
     chinese: TranslatedFile,
 }
 
-/// It in one language.
+/// A message file in one language.
 #[derive(Debug)]
 struct TranslatedFile {
     source: &'static str,
     messages: OnceLock<HashMap<Cow<'static, str>, ParsedMessage>>,
 }
 
-/// What is put in place of `$name` in a message.
+/// The name of an argument, and the value that replaces `$name` in a message.
 pub type MessageArgument<'a> = (&'static str, &'a dyn Display);
 
 #[derive(Debug)]
@@ -59,7 +64,7 @@ struct ParsedMessage {
     pattern: Pattern<&'static str>,
     /// The text without arguments.
     plain: String,
-    /// The arguments a plural is chosen by.
+    /// The arguments that a plural is chosen by.
     numbers: Vec<&'static str>,
 }
 
@@ -74,7 +79,7 @@ impl ParsedMessage {
 }
 
 impl MessageFile {
-    /// The file `NAME.ftl` with this content in English and in Chinese.
+    /// Creates the file `NAME.ftl` with its content in English and in Chinese.
     pub const fn new(name: &'static str, english: &'static str, chinese: &'static str) -> Self {
         Self {
             name,
@@ -102,7 +107,7 @@ impl TranslatedFile {
 
     fn get(&self, key: &str) -> Option<&ParsedMessage> {
         let parsed = || {
-            // What is not a message is found by the tests of the crate the file belongs to.
+            // Invalid messages are found by the tests of the crate that owns the file.
             let file = parser::parse_runtime(self.source).unwrap_or_else(|(file, _)| file);
             let mut messages = HashMap::new();
             for entry in file.body {
@@ -124,7 +129,7 @@ impl TranslatedFile {
     }
 }
 
-/// The message of this key, which takes no arguments; the key itself if there is none.
+/// Returns the message with this key, which takes no arguments; the key itself if there is none.
 pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'static str {
     find(files, key).map_or(key, |(message, _)| &message.plain)
 }
@@ -140,7 +145,7 @@ pub fn optional_message(
         .map(|message| message.plain.as_str())
 }
 
-/// The message of this key with its arguments; the key itself if there is none.
+/// Returns the message with this key and its arguments; the key itself if there is none.
 pub fn filled_message(
     files: &'static [MessageFile],
     key: &'static str,
@@ -152,8 +157,8 @@ pub fn filled_message(
     )
 }
 
-/// The message as it is spoken, and which of its arguments are numbers: English has plurals to tell
-/// them by.
+/// Returns a message in the current language and the names of its numeric arguments. The names come
+/// from the English message, because only English has plurals to identify them.
 fn find(
     files: &'static [MessageFile],
     key: &str,
@@ -213,7 +218,8 @@ fn filled(
     text
 }
 
-/// A whole number as people read it, such as `1,234,567`; anything else as it is.
+/// Formats a whole number in groups of three digits, such as `1,234,567`; returns any other text
+/// unchanged.
 fn in_groups(value: &str) -> String {
     if value.len() < 4 || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.to_owned();
@@ -238,7 +244,7 @@ fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgume
             if let Some((_, value)) = arguments.iter().find(|(name, _)| *name == id.name) {
                 // Writing to a String cannot fail.
                 let _ = write!(text, "{value}");
-                // What libraries say has no key.
+                // Errors of libraries have no key, so they are translated by their text.
                 if ["cause", "error", "failure", "problem", "reason", "why"].contains(&id.name) {
                     text = error_text(&text).into_owned();
                 }
@@ -265,9 +271,9 @@ fn variant<'a>(
         .or_else(|| variants.iter().find(|one| one.default))
 }
 
-/// The message of a key: a `&'static str` without arguments, a `String` with them.
+/// Returns the message with a key: a `&'static str` without arguments, a `String` with them.
 ///
-/// `message!(FILES, "files-changed", count = files.len(), folder)`: a name alone stands for the
+/// In `message!(FILES, "files-changed", count = files.len(), folder)`, a name alone passes the
 /// variable of that name.
 #[macro_export]
 macro_rules! message {

@@ -1,5 +1,5 @@
-//! Translates texts that are worded elsewhere, such as errors of libraries and of the command line
-//! parser, and therefore arrive without a key.
+//! Translates texts from other places, such as errors of libraries and of the command line parser,
+//! which therefore arrive without a key.
 //!
 //! A Fluent file has these texts in English, by key. A text is compared with the English messages;
 //! the message of the same key in the other language replaces it. `{ $a }` in the English message
@@ -45,7 +45,7 @@ enum Piece {
     Value(usize, Nested),
 }
 
-/// How a value is inserted into a translation.
+/// The way a value is inserted into a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nested {
     /// Unchanged.
@@ -297,9 +297,9 @@ pub fn error_text(english: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the result of a failed call or of a command in the language of this process. After a
-/// heading such as `--- stdout ---` follows the output of a program, in which only lines in brackets
-/// are haft's.
+/// Returns the result of a failed call or of a command in the language of this process. The text
+/// after a heading such as `--- stdout ---` is the output of a program, in which only lines in
+/// brackets are haft's.
 pub fn result_text(english: &str) -> Cow<'_, str> {
     if spoken() == Language::English {
         return english.into();

@@ -12,11 +12,11 @@ use haft_types::{Api, LlmMetadata, Timestamp};
 
 use crate::PageError;
 
-/// A function that works for a page.
+/// An asynchronous operation that a page calls.
 pub type PageAction<I, O> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
 
-/// The functions that need the request log or a session.
+/// The operations that need the request log or a session.
 pub struct InspectorActions {
     /// Reads all requests of a conversation, or returns `None` if it has none.
     pub timeline: PageAction<TimelineQuery, Option<RequestTimeline>>,
@@ -24,7 +24,7 @@ pub struct InspectorActions {
     pub request: PageAction<RequestQuery, Option<RequestDetails>>,
     /// Lists the messages of a conversation for the editor.
     pub messages: PageAction<Conversation, EditableMessages>,
-    /// Quotes the price of an edit, and makes it if that is asked for.
+    /// Quotes the price of an edit, and makes the edit if requested.
     pub edit: PageAction<EditQuery, EditQuote>,
     /// Builds the request that would be sent next.
     pub next: PageAction<NextQuery, NextRequestDetails>,
@@ -33,11 +33,10 @@ pub struct InspectorActions {
     pub compare: PageAction<CompareQuery, PolicyTable>,
 }
 
-/// The requests of a conversation, to be drawn.
+/// Selects the conversation whose requests are drawn, and how they are drawn.
 pub struct TimelineQuery {
-    /// The conversation.
     pub conversation: Conversation,
-    /// The address of its requests, to which their numbers are appended.
+    /// The URL prefix of a request's page, to which the request's number is appended.
     pub links: String,
     /// True if every column is wide enough to be clicked.
     pub zoomed: bool,
@@ -45,9 +44,9 @@ pub struct TimelineQuery {
 
 /// All requests of a conversation.
 pub struct RequestTimeline {
-    /// A note that the requests are not those that were sent.
+    /// A note that the requests were rebuilt from the messages of an imported conversation.
     pub note: Option<String>,
-    /// The picture, as SVG.
+    /// The drawing of the timeline, as SVG.
     pub picture: String,
     /// The requests, in order.
     pub requests: Vec<TimelineRequest>,
@@ -55,72 +54,68 @@ pub struct RequestTimeline {
 
 /// A request of a timeline.
 pub struct TimelineRequest {
-    /// The number, from 1.
+    /// The request's number, starting at 1.
     pub number: u64,
-    /// The time it was sent.
     pub sent_at: Timestamp,
-    /// The model it was sent to.
     pub model: String,
-    /// Its tokens, as estimated.
+    /// The estimated number of tokens.
     pub tokens: u64,
-    /// The metadata of its reply.
+    /// The metadata of the reply to this request.
     pub reply: Option<LlmMetadata>,
-    /// The break of the cached prefix at this request.
+    /// The break of the cached prefix that this request caused.
     pub broken: Option<PrefixBreak>,
 }
 
-/// A break of the cached prefix.
+/// A break of the cached prefix: the tokens after it are sent again at full price.
 #[derive(Clone)]
 pub struct PrefixBreak {
     /// The cause, in the user's language.
     pub cause: String,
-    /// Tokens sent again.
+    /// The number of tokens that were sent again.
     pub tokens: u64,
     /// The extra cost, in dollars.
     pub cost: Option<f64>,
 }
 
-/// A request of a conversation.
+/// Selects a request of a conversation.
 pub struct RequestQuery {
-    /// The conversation.
     pub conversation: Conversation,
-    /// The number of the request, from 1.
+    /// The request's number, starting at 1.
     pub number: u64,
 }
 
 /// A request in detail.
 pub struct RequestDetails {
-    /// A note that the request is not the one that was sent.
+    /// A note that the request was rebuilt from the messages of an imported conversation.
     pub note: Option<String>,
-    /// The number of requests of the conversation.
+    /// The number of requests in the conversation.
     pub requests: u64,
-    /// The API it was sent over.
+    /// The API of the provider.
     pub api: Api,
-    /// The request itself.
     pub request: TimelineRequest,
-    /// Its segments, in order.
+    /// The segments of the request, in order.
     pub segments: Vec<SegmentDetails>,
-    /// The difference to the request before, as text.
+    /// The difference to the previous request, as text.
     pub difference: Option<String>,
-    /// The body as it was sent, if it is known.
+    /// The body as sent, if the request log has it.
     pub body: Option<String>,
 }
 
-/// A segment of a request, with texts in which secrets are masked.
+/// A segment of a request. Secrets in its texts are masked.
 pub struct SegmentDetails {
-    /// The layer, in the user's language.
+    /// The name of the context layer, in the user's language.
     pub layer: String,
-    /// The owner, in the user's language.
+    /// The owner of the segment, in the user's language.
     pub owner: String,
-    /// Its tokens.
+    /// The number of tokens.
     pub tokens: u32,
-    /// True if it is part of the unchanged prefix.
+    /// True if the segment is part of the prefix that did not change.
     pub kept: bool,
-    /// True if the provider's cache can find the prefix up to here.
+    /// True if the provider's cache can match the prefix up to the end of this segment.
     pub boundary: bool,
-    /// The beginning of its text.
+    /// The beginning of the text.
     pub opening: String,
-    /// Its whole text.
+    /// The whole text.
     pub text: String,
 }
 
@@ -130,21 +125,19 @@ pub struct EditableMessages {
     pub headings: Vec<&'static str>,
     /// One row for each message; the first cell is its short id.
     pub rows: Vec<Vec<String>>,
-    /// The number of edits in force.
+    /// The number of edits that are in force.
     pub edits: usize,
 }
 
 /// An edit of a conversation's context.
 pub struct EditQuery {
-    /// The conversation.
     pub conversation: Conversation,
-    /// The edit.
     pub edit: PageEdit,
-    /// True to make the edit, false to only quote its price.
+    /// If true, the edit is made; otherwise its price is only quoted.
     pub keep: bool,
 }
 
-/// An edit that a form asks for.
+/// An edit that the user submitted.
 pub enum PageEdit {
     /// Undoes the newest edit.
     Undo,
@@ -152,17 +145,17 @@ pub enum PageEdit {
     Drop(Vec<String>),
     /// Never prunes, compresses or archives these messages.
     Pin(Vec<String>),
-    /// Sends only the names of these messages.
+    /// Replaces the text of these messages with a note that gives their ids.
     Mask(Vec<String>),
-    /// Sends these messages as they are.
+    /// Sends these messages unchanged again.
     Restore(Vec<String>),
     /// Sends a summary in place of these messages.
     Summarize {
-        /// The first and the last message, as `A..B`.
+        /// The short ids of the first and the last message, as `A..B`.
         range: String,
-        /// The text, if it is given.
+        /// The summary, if the user wrote one.
         text: Option<String>,
-        /// True to ask a model for the text.
+        /// True if a model writes the summary.
         ask_model: bool,
     },
 }
@@ -171,48 +164,43 @@ pub enum PageEdit {
 pub struct EditQuote {
     /// The description of the edit, in the user's language.
     pub text: String,
-    /// The summary, if the edit is one.
+    /// The text of the summary, if the edit summarizes.
     pub summary: Option<String>,
-    /// The price.
     pub quote: Quote,
 }
 
-/// A request that would be sent next.
+/// Selects the conversation whose next request is shown.
 pub struct NextQuery {
-    /// The conversation.
     pub conversation: Conversation,
-    /// The user's next prompt; a placeholder stands for it when absent.
+    /// The user's next prompt. Without one, a placeholder is used.
     pub input: Option<String>,
 }
 
-/// A request that was not sent.
+/// The request that would be sent next.
 pub struct NextRequestDetails {
-    /// Layer, owner, tokens and beginning of each segment.
+    /// The layer, owner, tokens and beginning of each segment.
     pub segments: Vec<[String; 4]>,
-    /// The body.
+    /// The body of the request.
     pub body: String,
 }
 
-/// A comparison of policies.
+/// Selects the policies that are compared.
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
-    /// The conversation.
     pub conversation: Conversation,
-    /// The names of the policies.
+    /// The policies' names.
     pub policies: Vec<String>,
 }
 
-/// The outcomes of policies over one conversation.
+/// The outcomes of several policies for one conversation.
 #[cfg(feature = "lab")]
 pub struct PolicyTable {
-    /// The title of the plot.
     pub title: String,
-    /// The outcome of each policy.
     pub outcomes: Vec<PolicyOutcome>,
-    /// The cells of the table, one row for each policy.
+    /// The cells of the table, with one row for each policy.
     pub rows: Vec<Vec<String>>,
-    /// The model whose window, cache and prices are assumed.
+    /// The model whose context window, cache and prices are assumed.
     pub model: ModelSpec,
-    /// The origin of the model.
+    /// The way in which the model was determined.
     pub source: ModelSource,
 }

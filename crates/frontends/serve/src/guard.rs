@@ -1,5 +1,5 @@
-//! Decides who may read and change the site: browsers that opened the first address, under a name
-//! of this machine, from the page itself.
+//! Decides which requests may read and change the site: those with the token, for a host name of
+//! this machine, and from the site's own origin.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,9 +7,10 @@ use hyper::header::{COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode};
 use tokio::sync::Notify;
 
-/// The secret that opens the site: part of the first address, and the cookie afterwards.
+/// The secret that grants access to the site. The first URL contains it, and the browser sends it
+/// as a cookie afterwards.
 ///
-/// A [ticket](Self::issue_ticket) opens the site once without revealing the secret.
+/// A [ticket](Self::issue_ticket) grants access once without revealing the secret.
 #[derive(Clone)]
 pub struct AccessToken {
     secret: String,
@@ -33,8 +34,8 @@ impl AccessToken {
         }
     }
 
-    /// Accepts `ticket` for one visit, as the query parameter `ticket`. It replaces a ticket that
-    /// was issued before.
+    /// Accepts `ticket` for one visit, as the query parameter `ticket`. Replaces the previously
+    /// issued ticket.
     pub fn issue_ticket(&self, ticket: String) {
         *self
             .ticket
@@ -52,12 +53,12 @@ impl AccessToken {
             .take();
     }
 
-    /// Waits until a visit has used the ticket.
+    /// Waits until a visitor has used the ticket.
     pub async fn ticket_redeemed(&self) {
         self.ticket.redeemed.notified().await;
     }
 
-    /// Uses the ticket up; returns false if `given` is not the open ticket.
+    /// Invalidates the ticket if `given` matches it; returns false if `given` does not match.
     fn redeem(&self, given: &str) -> bool {
         let mut open = self
             .ticket
@@ -74,8 +75,8 @@ impl AccessToken {
         fits
     }
 
-    /// Returns the value that a form of the site must contain. Browsers send the cookie with every
-    /// request, but this value only with a form that the site itself wrote.
+    /// Returns the value that every form of the site must contain. Browsers send the cookie with
+    /// every request, but this value only with a form that the site itself wrote.
     pub fn for_forms(&self) -> String {
         blake3::Hash::from(blake3::derive_key(
             "haft serve 2026 forms",
@@ -85,12 +86,12 @@ impl AccessToken {
         .to_string()
     }
 
-    /// Whether this came with a form of the site.
+    /// True if `given` is the value that forms of the site contain.
     pub(crate) fn wrote(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.for_forms().as_bytes())
     }
 
-    /// Compared by hash, so that how long it takes tells nothing.
+    /// Compares hashes, so that the time it takes reveals nothing about the secret.
     fn is(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
@@ -103,20 +104,20 @@ pub(crate) struct GivenSecrets<'a> {
     pub(crate) ticket: Option<&'a str>,
 }
 
-/// What becomes of a request before a page is made.
+/// The decision about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GuardVerdict {
-    /// It may see the page.
+    /// The request may be served.
     Allowed,
-    /// It came with the token of the first address, and is given this cookie.
+    /// The request has the token of the first URL; the response sets this cookie.
     LogIn(String),
-    /// It came with the ticket, and is given this cookie.
+    /// The request has the ticket; the response sets this cookie.
     Redeemed(String),
     Refused(StatusCode, &'static str),
 }
 
-/// Decides about a request to this port. Cookies are shared between the ports of a host, so the
-/// name has the port in it.
+/// Checks a request to this port. The cookie's name contains the port, because browsers share
+/// cookies between the ports of a host.
 pub(crate) fn check(
     token: &AccessToken,
     port: u16,
@@ -132,7 +133,7 @@ pub(crate) fn check(
             "this host name is not served",
         );
     };
-    // Browsers name the origin of every form that is posted.
+    // Browsers send the `Origin` header with every form.
     let posts = method == Method::POST;
     let foreign =
         (posts || headers.contains_key(ORIGIN)) && text(ORIGIN) != Some(&format!("http://{host}"));
@@ -174,7 +175,7 @@ pub(crate) fn check(
     )
 }
 
-/// What every answer says about itself.
+/// Sets the security headers of every response.
 pub(crate) fn protect(headers: &mut HeaderMap) {
     const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                           form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
@@ -182,8 +183,8 @@ pub(crate) fn protect(headers: &mut HeaderMap) {
         ("content-security-policy", POLICY),
         ("x-content-type-options", "nosniff"),
         ("x-frame-options", "DENY"),
-        // Other sites learn nothing. With `no-referrer`, browsers would not say where the site's
-        // own forms come from, either.
+        // Other sites learn nothing about the page. With `no-referrer`, browsers would send no
+        // origin with the site's own forms either.
         ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),

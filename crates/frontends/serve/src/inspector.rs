@@ -1,7 +1,8 @@
-//! The pages: conversations, a dialogue, its requests as a picture and a table, and one request.
+//! The pages of the context inspector: the list of conversations, a conversation's messages, its
+//! requests as a timeline and a table, and single requests.
 //!
-//! They show what `haft context` and `haft conversations` print; the editor does what `haft context
-//! edit` does. Secrets are masked.
+//! They show what `haft context` and `haft conversations` print, and the editor offers the edits of
+//! `haft context edit`. Secrets are masked.
 
 mod editor;
 #[cfg(feature = "imports")]
@@ -40,40 +41,38 @@ use crate::markup::{Markup, document};
 use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment};
 use crate::{PageError, localized};
 
-/// Conversations per page.
 const CONVERSATIONS_PER_PAGE: usize = 25;
-/// Messages per page.
 const MESSAGES_PER_PAGE: usize = 200;
 
-/// Returns a part of a message as text, in the user's language.
+/// Formats a part of a message as text, in the user's language.
 pub type PartText = fn(&Part) -> String;
 /// Connects to the team's queue.
 #[cfg(feature = "postgres")]
 pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
 
-/// The pages, with everything they show.
+/// The pages of the site and the data they show.
 pub struct Inspector {
     /// The store whose conversations are shown.
     pub store: Arc<dyn Store>,
     /// The functions that need the request log or a session.
     pub actions: InspectorActions,
-    /// Masks secrets.
+    /// Masks secrets in text.
     pub masker: Masker,
-    /// Returns a part of a message as text.
+    /// Formats a part of a message as text.
     pub part_text: PartText,
-    /// The style sheet of the timeline's picture.
+    /// The style sheet of the timeline's drawing.
     pub picture_style: &'static str,
-    /// The folders that sessions of other agents are below.
+    /// The folders that contain the sessions of other agents.
     #[cfg(feature = "imports")]
     pub session_roots: SessionRoots,
-    /// The value of [`AccessToken::for_forms`](crate::AccessToken::for_forms).
+    /// The value of [`AccessToken::form_token`](crate::AccessToken::form_token).
     pub form_token: String,
-    /// The runs of the page; without them the pages only show.
+    /// The runs that the pages can start. Without them, the pages are read-only.
     pub runs: Option<PageRuns>,
     /// Connects to the team's queue, if one is configured.
     #[cfg(feature = "postgres")]
     pub open_queue: Option<OpenQueue>,
-    /// The team's queue, once a page has shown it.
+    /// The connection to the team's queue, opened by the first page that needs it.
     #[cfg(feature = "postgres")]
     pub queue: tokio::sync::OnceCell<Arc<TaskQueue>>,
 }
@@ -212,7 +211,8 @@ impl Inspector {
         }
     }
 
-    /// Returns a page with an error, and links to the other pages of the conversation.
+    /// Returns a page with an error message and links to the other pages of the conversation.
+    /// Returns the message as an error if the request is not for a page of a conversation.
     async fn problem(&self, request: &PageRequest, told: &str) -> Result<Option<String>, String> {
         let [place, id, rest @ ..] = request.path.as_slice() else {
             return Err(told.to_owned());
@@ -540,8 +540,8 @@ impl Inspector {
         Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
     }
 
-    /// Returns a message of a dialogue. The arguments and results of tools are folded; images are
-    /// shown only if the conversation is stored.
+    /// Renders a message. Thinking, tool calls and results are folded. Images are shown only for
+    /// stored conversations, whose id is `stored`.
     fn message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
         let role = localized(message.role);
         let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
@@ -575,7 +575,7 @@ impl Inspector {
         )
     }
 
-    /// Returns an error as a paragraph.
+    /// Renders an error message as a paragraph.
     fn alert(&self, text: &str) -> Markup {
         Markup::element(
             "p",
@@ -587,19 +587,19 @@ impl Inspector {
 
 type PageResult<T> = Result<T, PageError>;
 
-/// Returns the other agent that the conversation was held with, or the sub-agent.
+/// Returns the name of the sub-agent or of the other coding agent that the conversation belongs to.
 fn agent_of(metadata: &Metadata) -> Option<&str> {
     let said = |key: &str| metadata.get(key).and_then(Value::as_str);
     said("agent").or(said("imported_from"))
 }
 
-/// Returns whether another program sent the requests of a conversation: its metadata names an agent
-/// and no parent conversation.
+/// True if another program sent the requests of a conversation: the metadata names an agent but no
+/// parent conversation.
 pub fn is_recorded(metadata: &Metadata) -> bool {
     metadata.contains_key("agent") && !metadata.contains_key("parent")
 }
 
-/// Returns the cost of a reply, in dollars.
+/// Returns the cost of a reply in dollars, or `None` if no part of it has a price.
 fn cost_of(made: &LlmMetadata) -> Option<f64> {
     let parts = [
         made.input_cost,
@@ -623,18 +623,19 @@ fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Marku
     )
 }
 
-/// Returns the address of a page of a conversation. An id may contain any character.
+/// Returns the path of one of a conversation's pages. The id is percent-encoded, because it may
+/// contain any character.
 fn address(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", path_segment(id.as_str()))
 }
 
-/// Returns the links to the pages of a conversation, with the shown one marked.
+/// Renders the links to the pages of a conversation and marks the current one.
 fn navigation(conversation: &Conversation, shown: &str) -> Markup {
     let mut pages = vec![
         ("", text!("serve-dialogue")),
         ("/timeline", text!("serve-timeline")),
     ];
-    // The context of another agent can't be edited here.
+    // The context of another agent cannot be edited.
     if !is_recorded(&conversation.metadata) {
         pages.extend([
             ("/live", text!("serve-run")),
@@ -656,7 +657,7 @@ fn navigation(conversation: &Conversation, shown: &str) -> Markup {
     }))
 }
 
-/// Returns the links to the pages before and after a page of a list.
+/// Renders the links to the previous and the next page of a list.
 fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
     let link = |at: usize, rel: &str, text: &str| {
         Markup::element(
@@ -764,14 +765,14 @@ fn segments(segments: &[SegmentDetails]) -> Markup {
     Markup::table(&headings, rows)
 }
 
-/// Returns a cost after other text, or nothing if it is not known.
+/// Returns a cost as a suffix to other text, or an empty string if the cost is unknown.
 fn and_cost(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         text!("serve-and-cost", cost = money(usd))
     })
 }
 
-/// Returns a text that is folded under the first line of `headline`.
+/// Renders a text folded under the first line of `headline`.
 fn folded(headline: &str, text: &str) -> Markup {
     let first: String = headline
         .lines()

@@ -10,7 +10,7 @@
 //!
 //! Read first: [`serve`], [`Inspector`], [`Markup`].
 
-/// A message of `messages/LANGUAGE`, by its key: `text!("serve-why", cause, tokens, cost)`.
+/// Returns a message of `messages/LANGUAGE` by its key: `text!("serve-why", cause, tokens, cost)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
@@ -41,14 +41,14 @@ pub use inspector::{Inspector, JobRow, PageRuns, PartText, is_recorded};
 pub use markup::{Markup, document, redirect_page};
 pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment, serve};
 
-/// The texts of the pages. Every key begins with the name of its file.
+/// The messages of the pages. Every key begins with the name of its file.
 static MESSAGES: [MessageFile; 1] = [MessageFile::new(
     "serve",
     include_str!("../messages/en/serve.ftl"),
     include_str!("../messages/zh-CN/serve.ftl"),
 )];
 
-/// Translates a text of a library to the user's language.
+/// Translates an English text of a library to the user's language.
 fn localized(text: impl Display) -> String {
     haft_messages::error_text(&text.to_string()).into_owned()
 }

@@ -1,23 +1,21 @@
-//! HTML, written element by element: whatever is text is escaped here, so that a caller cannot
-//! forget it.
+//! Builds HTML element by element. All text is escaped here, so that callers cannot forget it.
 
 use haft_text::escape_markup;
 
-/// The field by which a form shows that the site wrote it.
+/// The hidden form field that proves that the site wrote the form.
 pub(crate) const FORM_TOKEN: &str = "form_token";
 
-/// A piece of a page.
+/// A piece of HTML in which all text is escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markup(String);
 
 impl Markup {
-    /// A text, which stays one whatever is in it.
+    /// Creates text. Characters that have a meaning in HTML are escaped.
     pub fn text(text: impl AsRef<str>) -> Self {
         Self(escape_markup(text.as_ref()))
     }
 
-    /// An element with these attributes and this content. Values of attributes are escaped, names
-    /// are the caller's own.
+    /// Creates an element. The values of attributes are escaped; names are not.
     pub fn element(
         name: &'static str,
         attributes: &[(&'static str, &str)],
@@ -31,25 +29,24 @@ impl Markup {
         for piece in content {
             html.push_str(&piece.0);
         }
-        // These have no content and no end.
+        // These elements have no content and no end tag.
         if !matches!(name, "input" | "br" | "hr" | "img" | "link" | "meta") {
             html.extend(["</", name, ">"]);
         }
         Self(html)
     }
 
-    /// An element without attributes that holds one text.
+    /// Creates an element without attributes that contains only text.
     pub fn plain(name: &'static str, text: impl AsRef<str>) -> Self {
         Self::element(name, &[], [Self::text(text)])
     }
 
-    /// A link to another page of this site.
     pub fn link(to: &str, text: impl AsRef<str>) -> Self {
         Self::element("a", &[("href", to)], [Self::text(text)])
     }
 
-    /// A picture drawn by [`haft_text::Svg`], which escapes what is in it. Its style sheet is left
-    /// out: the site's own has it.
+    /// Creates an image from an SVG drawn by [`haft_text::Svg`], which escapes its contents. The
+    /// SVG's style sheet is removed, because the site's own style sheet contains it.
     pub fn picture(svg: &str) -> Self {
         let style = svg
             .split_once("<style>")
@@ -60,8 +57,8 @@ impl Markup {
         ))
     }
 
-    /// A form that is posted to a page of this site, with what
-    /// [`AccessToken::for_forms`](crate::AccessToken::for_forms) gives.
+    /// Creates a form that is posted to a page of this site. `token` is the value of
+    /// [`AccessToken::form_token`](crate::AccessToken::form_token).
     pub fn form(to: &str, token: &str, content: impl IntoIterator<Item = Self>) -> Self {
         let token = Self::hidden(FORM_TOKEN, token);
         Self::element(
@@ -71,7 +68,7 @@ impl Markup {
         )
     }
 
-    /// A field of a form that is not shown.
+    /// Creates a hidden form field.
     pub fn hidden(name: &str, value: &str) -> Self {
         Self::element(
             "input",
@@ -80,7 +77,7 @@ impl Markup {
         )
     }
 
-    /// A button that posts its form with this value of the field `do`.
+    /// Creates a button that submits its form with this value of the field `do`.
     pub fn button(does: &str, text: impl AsRef<str>) -> Self {
         Self::element(
             "button",
@@ -89,12 +86,12 @@ impl Markup {
         )
     }
 
-    /// These pieces, one after another.
+    /// Joins pieces.
     pub fn all(pieces: impl IntoIterator<Item = Self>) -> Self {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
     }
 
-    /// A table with these headings. The first cell of a row is its heading.
+    /// Creates a table. The first cell of each row is the row's heading.
     pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<Self>>) -> Self {
         let heading = |text: &&str| Self::element("th", &[("scope", "col")], [Self::text(text)]);
         let head = Self::element(
@@ -103,7 +100,7 @@ impl Markup {
             [Self::element("tr", &[], headings.iter().map(heading))],
         );
         let row = |cells: Vec<Self>| {
-            // On a narrow screen a row is a card, in which each cell says what it is.
+            // On a narrow screen each row is shown as a card, in which each cell is labeled.
             let cell = |(index, cell): (usize, Self)| match index {
                 0 => Self::element("th", &[("scope", "row")], [cell]),
                 _ => Self::element(
@@ -118,7 +115,7 @@ impl Markup {
             Self::element("tr", &[], cells.into_iter().enumerate().map(cell))
         };
         let body = Self::element("tbody", &[], rows.into_iter().map(row));
-        // A wide table scrolls by itself; the page never does.
+        // A wide table scrolls on its own; the page never scrolls sideways.
         let table = Self::element("table", &[], [head, body]);
         Self::element("div", &[("class", "wide"), ("tabindex", "0")], [table])
     }
@@ -150,7 +147,7 @@ pub fn redirect_page(to: &str) -> String {
     format!("<!doctype html>\n{}\n", html.0)
 }
 
-/// A whole page.
+/// Returns a complete HTML document with the site's style sheet, icon and script.
 pub fn document(language: &str, title: &str, body: Markup) -> String {
     let head = Markup::all([
         Markup::element("meta", &[("charset", "utf-8")], []),

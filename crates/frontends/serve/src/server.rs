@@ -46,7 +46,7 @@ impl PageRequest {
     }
 }
 
-/// The fields of a form, in the order sent.
+/// The fields of a submitted form, in the order they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormFields(Vec<(String, String)>);
 
@@ -72,19 +72,19 @@ impl FormFields {
     }
 }
 
-/// The answer to a form.
+/// The response to a submitted form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormAnswer {
-    /// This page.
+    /// Sends this HTML document.
     Page(String),
-    /// The page at this address of the site, which can be loaded again without posting again.
+    /// Redirects to this path of the site, so that reloading does not submit the form again.
     See(String),
 }
 
-/// The characters of a path segment that are percent-encoded.
+/// The characters that are percent-encoded in a path segment.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// Encodes `text` as one segment of a path.
+/// Percent-encodes `text` as one segment of a path.
 pub fn path_segment(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
@@ -106,30 +106,30 @@ impl SiteImage {
     }
 }
 
-/// The contents that [`serve`] serves. Tests of the server use a site of their own.
+/// The contents that [`serve`] serves. Tests of the server implement a site of their own.
 #[async_trait]
 pub trait Site: Send + Sync {
-    /// Returns a page as a whole document, or `None` if there is no such page.
+    /// Returns a page as a complete HTML document, or `None` if there is no such page.
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
 
-    /// Returns the image at an address below `/image`.
+    /// Returns the image at a path below `/image`.
     async fn image(&self, request: &PageRequest) -> Option<SiteImage>;
 
-    /// Handles a form of the site, or returns `None` if there is no such form.
+    /// Handles a submitted form. Returns `None` if there is no such form.
     async fn post(
         &self,
         request: &PageRequest,
         form: &FormFields,
     ) -> Result<Option<FormAnswer>, String>;
 
-    /// Returns a text that changes whenever the page does, or `None` for a page that never changes.
+    /// Returns a text that changes whenever the page changes, or `None` if the page never changes.
     async fn version(&self, request: &PageRequest) -> Option<String>;
 
     /// Returns the style sheet of all pages.
     fn style(&self) -> String;
 }
 
-/// Serves `site` until `end` completes. The listener must accept connections of this machine only.
+/// Serves `site` until `end` resolves. The listener must accept connections from this machine only.
 pub async fn serve(
     listener: TcpListener,
     site: Arc<dyn Site>,
@@ -148,7 +148,8 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or a client that disconnected; the next connection may succeed.
+            // Accepting fails if there are no file descriptors left or the client has disconnected.
+            // The next connection may succeed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -188,15 +189,15 @@ async fn answer(
     let mut response = match check(token, port, request.method(), request.headers(), given) {
         GuardVerdict::Refused(status, why) => refused(status, why),
         GuardVerdict::LogIn(cookie) => {
-            // The token must not stay in the address, and so in the history.
+            // The token must not stay in the URL and thus in the browser's history.
             let mut response = see(request.uri().path());
             set(&mut response, SET_COOKIE, &cookie);
             response
         }
         GuardVerdict::Redeemed(cookie) => {
-            // The visit was started by a page outside the site. A browser that is redirected by its
-            // status would not send a `SameSite=Strict` cookie along; one that follows
-            // a page of the site itself does.
+            // The visit was started by a page outside the site. After a redirect by status code,
+            // the browser would not send a `SameSite=Strict` cookie. It does send the cookie when
+            // it follows a redirect page of the site itself.
             let page = redirect_page(request.uri().path());
             let mut response = reply(StatusCode::OK, "text/html; charset=utf-8", page);
             set(&mut response, SET_COOKIE, &cookie);
@@ -211,7 +212,7 @@ async fn answer(
     response
 }
 
-/// Handles a form, which must be one that the site wrote.
+/// Handles a submitted form, which must contain the site's form token.
 async fn posted(
     site: Arc<dyn Site>,
     token: &AccessToken,
@@ -248,7 +249,7 @@ async fn posted(
     }
 }
 
-/// Sends the browser to another page of the site.
+/// Returns a response that redirects the browser to another page of the site.
 fn see(to: &str) -> Response<SiteBody> {
     let mut response = reply(
         StatusCode::SEE_OTHER,
@@ -289,7 +290,7 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     }
 }
 
-/// Returns a response that explains why there is no page.
+/// Returns an error response with its message, in the user's language.
 fn refused(status: StatusCode, why: &str) -> Response<SiteBody> {
     reply(
         status,
@@ -313,7 +314,8 @@ fn set(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
     }
 }
 
-/// Sends an event whenever the version of the page changes, and first the current version.
+/// Streams an event for the current version of the page, and another one whenever the version
+/// changes.
 fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {

@@ -1,19 +1,19 @@
 //! The terminal front end: draws the events of a session and sends it the user's operations.
 //!
 //! The core is pure. [`App`] takes an [`AppInput`] (a key, an event of the engine, a question) and
-//! returns [`Effect`]s; the screen is a function of its state ([`App::frame`]). It doesn't know the
-//! terminal, so tests press keys without one. Around it are [`TerminalScreen`], which turns lines
-//! into bytes, and [`run()`], which reads keys and manages the terminal.
+//! returns [`Effect`]s; the screen is a function of its state ([`App::draw_frame`]). It is
+//! independent of the terminal, so tests press keys without one. Around it are [`TerminalScreen`],
+//! which turns lines into bytes, and [`run_screen`], which reads keys and manages the terminal.
 //!
 //! Finished output is printed once and belongs to the terminal's own scrollback; only a few rows at
 //! the bottom, the live region, are redrawn. Everything is written through [`StyledSpan`], which
 //! sanitizes text: the output of models, tools and files can't move the cursor.
 //!
 //! This crate reads no file, no environment and no wall clock. It doesn't open sessions: the binary
-//! holds the other end of the [`link()`].
+//! holds the other end of the [`create_link`] channel.
 //!
-//! Read first: [`App`] (state and inputs), [`TerminalScreen`] (drawing), [`link()`] (the connection
-//! to the session).
+//! Read first: [`App`] (state and inputs), [`TerminalScreen`] (drawing), [`create_link`] (the
+//! connection to the session).
 
 /// Returns a message of `messages/LANGUAGE` by its key: `text!("app-retry", attempt, reason =
 /// error)`.
@@ -71,8 +71,8 @@ pub use terminal::has_more;
 pub use typed_ahead::{discard_typed_ahead, forget_typed_ahead};
 pub use viewer::MOST_RESULTS;
 
-/// The time a question is visible before keys answer it: earlier keys were pressed before the user
-/// could have read it.
+/// The time for which a question is visible before keys answer it: earlier keys were pressed before
+/// the user could have read it.
 pub const READING: Duration = Duration::from_millis(600);
 
 macro_rules! message_files {

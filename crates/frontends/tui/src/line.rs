@@ -1,7 +1,8 @@
 //! Lines of text with styles that name a meaning, before colors are chosen.
 //!
-//! Invariant: no span contains a control character, a line break, a tab, or a pile of combining
-//! marks. Everything that is drawn consists of spans, so nothing that is drawn can move the cursor.
+//! Invariant: no span contains a control character, a line break, a tab, or more than a few
+//! combining marks in a row. Everything that is drawn consists of spans, so nothing that is drawn
+//! can move the cursor.
 
 use haft_text::{sanitise, width};
 

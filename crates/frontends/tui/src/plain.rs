@@ -1,9 +1,9 @@
 //! The interface for screen readers and for terminals that can't move the cursor: plain lines,
 //! nothing redrawn.
 //!
-//! Says in words what the other interface shows by position, color and symbols. Invariant: output
-//! is never overwritten, every line is understandable on its own, and the terminal's settings
-//! aren't changed.
+//! Expresses in words what the other interface shows by position, color and symbols. Invariant:
+//! output is never overwritten, every line is understandable on its own, and the terminal's
+//! settings aren't changed.
 
 mod text;
 

@@ -1,7 +1,7 @@
 //! Runs the interface at a terminal: reads keys, draws, and restores the terminal in every case.
 //!
-//! Responsible for time and signals, which [`App`] doesn't know. Invariant: a key is drawn at once;
-//! the model's text is drawn at most every [`FRAME_INTERVAL`], however fast it arrives.
+//! Responsible for time and signals, of which [`App`] is independent. Invariant: a key is drawn at
+//! once; the model's text is drawn at most every [`FRAME_INTERVAL`], however fast it arrives.
 
 use std::io;
 use std::time::Duration;

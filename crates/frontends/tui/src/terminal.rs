@@ -12,8 +12,8 @@ static HOOK: Once = Once::new();
 
 /// Enables bracketed paste, and the keyboard protocol that distinguishes Shift-Enter from Enter.
 const BEGIN: &[u8] = b"\x1b[?2004h\x1b[>1u";
-/// Undoes [`BEGIN`], and resets what an interrupted frame may leave behind: synchronized output, no
-/// wrapping, no cursor, a color.
+/// Undoes [`ENTER_SEQUENCE`], and resets what an interrupted frame may leave behind: synchronized
+/// output, no wrapping, no cursor, a color.
 const END: &[u8] = b"\x1b[<u\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
 /// The terminal in raw mode. It is restored on drop and on a panic.
@@ -40,7 +40,7 @@ impl Drop for RawTerminal {
     }
 }
 
-/// Enters raw mode again after [`give_back`]. The first [`RawTerminal`] still restores the
+/// Enters raw mode again after [`restore_terminal`]. The first [`RawTerminal`] still restores the
 /// terminal.
 pub(crate) fn take_again() -> io::Result<()> {
     OURS.store(true, Ordering::SeqCst);

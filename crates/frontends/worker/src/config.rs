@@ -1,49 +1,49 @@
-//! The `[worker]` section of the configuration: what workers may spend, and whose files they obey.
+//! The `[worker]` section of the configuration: spending limits, and the repositories whose files
+//! are trusted.
 
 use std::collections::BTreeMap;
 
 use haft_postgres::SpendingLimit;
 use serde::{Deserialize, Serialize};
 
-/// The `[worker]` section of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerConfig {
-    /// Money of a task that names no limit of its own.
+    /// The maximum cost in USD of a task that sets no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_usd: Option<f64>,
-    /// Tokens of a task that names no limit of its own.
+    /// The maximum number of tokens of a task that sets no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_tokens: Option<i64>,
-    /// Money of all tasks in a day.
+    /// The maximum cost in USD of all tasks per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_usd: Option<f64>,
-    /// Tokens of all tasks in a day.
+    /// The maximum number of tokens of all tasks per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_tokens: Option<i64>,
-    /// Repositories whose instructions, agents and rules are obeyed as in a folder that is
-    /// trusted: a source, or with `*` at its end all that begin so.
+    /// Repositories whose instructions, agents and rules are obeyed as in a trusted folder. A
+    /// source that ends in `*` matches all sources with this prefix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
-    /// The same limits for the tasks with a label.
+    /// Daily limits of the tasks with a label.
     pub labels: BTreeMap<String, LabelLimits>,
 }
 
-/// What tasks with one label may spend in a day.
+/// The daily limits of all tasks with one label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LabelLimits {
-    /// Money.
+    /// The maximum cost in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_usd: Option<f64>,
-    /// Tokens.
+    /// The maximum number of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_tokens: Option<i64>,
 }
 
 impl WorkerConfig {
-    /// Whether what this repository holds is obeyed. A source that steps upward or aside is not: it
-    /// may lead anywhere.
+    /// True if the instructions, agents and rules in this repository are obeyed. Sources that
+    /// contain `..` are never trusted, because a prefix does not show where they lead.
     pub fn trusts(&self, source: &str) -> bool {
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => source.starts_with(beginning),
@@ -52,7 +52,7 @@ impl WorkerConfig {
         !source.split(['/', '\\']).any(|part| part == "..") && self.trust.iter().any(fits)
     }
 
-    /// What all workers together may spend in a day.
+    /// Returns the daily limits of all workers together.
     pub fn limits(&self) -> Vec<SpendingLimit> {
         let all = SpendingLimit {
             label: String::new(),

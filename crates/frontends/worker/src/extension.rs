@@ -8,7 +8,7 @@ use crate::config::WorkerConfig;
 /// The name of the section.
 pub const SECTION: &str = "worker";
 
-/// Declares the `[worker]` section. Sessions get nothing from it.
+/// Declares the `[worker]` section. It adds nothing to sessions.
 pub struct WorkerExtension;
 
 impl Extension for WorkerExtension {

@@ -1,7 +1,8 @@
-//! The changed files of a task, kept with the queue so that another worker can rebuild the workspace.
+//! The changed files of a task, stored in the queue so that another worker can rebuild the
+//! workspace.
 //!
-//! Invariant: the files that a call changed are with the queue before its result is stored. A worker
-//! that resumes after a result finds its files.
+//! Invariant: files changed by a call are stored in the queue before the call's result is stored. A
+//! worker that resumes after a result finds the files.
 
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -13,11 +14,11 @@ use haft_store::StoreError;
 
 use crate::slot::TaskRun;
 
-/// The size limit of a kept file, in bytes. Larger files are not kept for undo either.
+/// The maximum size of a kept file, in bytes. Larger files are not kept for undo either.
 const MAX_FILE_SIZE: u64 = 64 << 20;
 
 impl TaskRun {
-    /// Keeps the current content of changed paths with the queue. Paths outside the task's folder
+    /// Stores the current content of changed paths in the queue. Paths outside the task's folder
     /// are ignored. Blocks until the queue has them.
     pub fn keep_changed(&self, paths: &[&Path]) -> Result<(), StoreError> {
         let inside = paths
@@ -34,7 +35,7 @@ impl TaskRun {
     }
 }
 
-/// Reads a path without following links on the way, not even one that was created just now. Returns
+/// Reads a path without following links on the way, not even one created a moment ago. Returns
 /// `None` if the path cannot be kept.
 fn kept_file(at: &Path, within: &Path) -> Option<KeptFile> {
     match read(at, within) {

@@ -1,8 +1,8 @@
-//! Takes tasks from the queue of a team and has them run: who gets a slot, how long a lease holds,
-//! where a task works, and what is given back.
+//! Takes tasks from a team's queue and runs them: decides which slot runs a task, how long its
+//! lease lasts, which folder it works in, and what is returned to the queue.
 //!
-//! The binary stands behind [`TaskHost`]: it opens sessions. This crate reads no environment, home
-//! folder or configuration file, and blocks: each task has a thread.
+//! The binary implements [`TaskHost`], which opens sessions. This crate must not read the
+//! environment, the home folder or configuration files. It blocks: each task has a thread.
 //!
 //! Read first: [`Worker`] (the loop), [`Workspaces`] (a fresh clone for each run), [`TaskHost`].
 

@@ -1,4 +1,4 @@
-//! How the queue stands, as Prometheus reads it.
+//! Serves the state of the queue as Prometheus metrics.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use haft_postgres::{QueueStatistics, TaskQueue, WorkerRow};
 
-/// Answers every request with the metrics, for as long as the process lives. The listener should be
-/// on loopback: whoever reaches it reads labels and costs.
+/// Answers every request with the metrics until the process exits. The listener should be on the
+/// loopback interface, because the metrics reveal labels and costs.
 pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
     for stream in listener.incoming().flatten() {
         let answered = answer(stream, queue);
@@ -21,7 +21,7 @@ pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
 fn answer(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
-    // What is asked does not matter: there is one page.
+    // The request does not matter, because there is only one page.
     let _ = stream.read(&mut [0; 4_096])?;
     let (status, text) = match queue
         .statistics()

@@ -1,4 +1,4 @@
-//! One task under way: how it is stopped, what it logs and what it spends.
+//! A running task: stops it, collects its log and records its spending.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,30 +8,30 @@ use haft_postgres::{KeptFile, QueuedTask, TaskLease, TaskQueue, TaskSpending, Ta
 use haft_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-/// Longer lines of the log are cut.
+/// The maximum length of a log line, in bytes. Longer lines are cut.
 const LONGEST_LINE: usize = 4_096;
-/// More lines are not kept between two heartbeats.
+/// The maximum number of lines kept between two heartbeats. Further lines are dropped.
 const MOST_LINES: usize = 10_000;
-/// How long it takes until what failed is tried again.
+/// The time between two attempts of a failed operation.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Why a task is stopped before its end. A later reason does not replace an earlier one, but for
-/// the loss of the lease.
+/// The reason for stopping a task early. The first reason wins, except that losing the lease
+/// replaces any other reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskStop {
-    /// Somebody took it out of the queue.
+    /// The task was canceled in the queue.
     Cancelled,
-    /// The worker ends: another one goes on.
+    /// This worker is shutting down, and another worker continues the task.
     HandOver,
-    /// It is another worker's by now.
+    /// The lease has expired, and the task belongs to another worker.
     Lost,
 }
 
-/// A task under way, as the worker sees it.
+/// A running task, as the worker sees it.
 pub struct Slot {
-    /// In whose name everything is written.
+    /// The lease under which everything about the task is written to the queue.
     pub lease: TaskLease,
-    /// Ends the run.
+    /// Cancels the run.
     pub cancel: CancellationToken,
     reason: Mutex<Option<TaskStop>>,
     lines: Mutex<Vec<String>>,
@@ -50,7 +50,7 @@ impl Slot {
         }
     }
 
-    /// Ends the run for this reason.
+    /// Cancels the run and records the reason.
     pub fn stop(&self, why: TaskStop) {
         let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         if reason.is_none() || why == TaskStop::Lost {
@@ -59,12 +59,12 @@ impl Slot {
         self.cancel.cancel();
     }
 
-    /// Why it was stopped, if it was.
+    /// Returns the reason why the run was stopped, if it was.
     pub fn reason(&self) -> Option<TaskStop> {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a line to the log, which is written with the next heartbeat.
+    /// Adds a line to the log. It is written to the queue with the next heartbeat.
     pub fn log(&self, mut line: String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < MOST_LINES {
@@ -77,9 +77,9 @@ impl Slot {
         std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Does something that must be done before the run goes on, and waits for the server where it
-    /// has to. Only the word that the task is another worker's ends it: from then on nothing
-    /// more of this run is stored. Must not be called from within a runtime.
+    /// Repeats `job` until it succeeds, for operations without which the run must not continue.
+    /// Only losing the task to another worker ends the attempts with an error, and nothing of this
+    /// run is stored from then on. Must not be called from within a runtime.
     pub fn insist<T>(
         &self,
         mut job: impl FnMut() -> Result<T, StoreError>,
@@ -100,34 +100,36 @@ impl Slot {
     }
 }
 
-/// What the host is given to run.
+/// The data a host needs to run a task.
 #[derive(Clone)]
 pub struct TaskRun {
-    /// The task as it was taken.
+    /// The task as it was taken from the queue.
     pub task: QueuedTask,
-    /// Where it works: a clone with what earlier runs changed.
+    /// The working folder: a clone that contains the changes of earlier runs.
     pub folder: PathBuf,
-    /// The queue, for what must be written on the way.
+    /// The queue, for data that is written during the run.
     pub queue: Arc<TaskQueue>,
-    /// How it is stopped, and what it logs.
+    /// Stops the task and collects its log.
     pub slot: Arc<Slot>,
 }
 
 impl TaskRun {
-    /// Notes what the task has spent. Blocks, wherever it is called.
+    /// Records what the task has spent. Blocks, and may be called from within a runtime.
     pub fn spend(&self, spent: TaskSpending) {
         if let Err(error) = self.insist(|| self.queue.spend(self.slot.lease, spent)) {
             tracing::warn!(task = self.task.id, %error, "what a task spends could not be noted");
         }
     }
 
-    /// Keeps files with the task, for whoever goes on with it. Blocks, wherever it is called.
+    /// Stores files with the task, for a worker that continues it. Blocks, and may be called from
+    /// within a runtime.
     pub fn keep(&self, files: &[KeptFile]) -> Result<(), StoreError> {
         self.insist(|| self.queue.keep(self.slot.lease, files))
     }
 
     fn insist(&self, job: impl Fn() -> Result<(), StoreError> + Send) -> Result<(), StoreError> {
-        // A caller within a runtime must not wait for another one.
+        // `Slot::retry_until_done` must not block a thread of a runtime, so it runs on a thread of
+        // its own.
         std::thread::scope(|scope| scope.spawn(|| self.slot.insist(job)).join())
             .unwrap_or(Err(StoreError::Closed))
     }

@@ -1,6 +1,8 @@
-//! The loop of a worker: it is seen, takes tasks while it has slots, and ends what it took.
+//! The loop of a worker: it sends heartbeats, takes tasks while it has free slots, and reports how
+//! they ended.
 //!
-//! Invariant: whatever becomes of a run, its task is ended once, given back, or another worker's.
+//! Invariant: however a run ends, its task is either finished once, returned to the queue, or owned
+//! by another worker.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,34 +17,34 @@ use tokio_util::sync::CancellationToken;
 use crate::slot::{Slot, TaskRun, TaskStop};
 use crate::workspace::{TaskWorkspace, WorkspaceError, Workspaces};
 
-/// How long a worker without a task waits before it looks again.
+/// The time a worker without a new task waits before it polls the queue again.
 const POLL: Duration = Duration::from_millis(250);
-/// How long one with a free slot waits for another to end, or for the order to stop.
+/// The time between two checks for a free slot or for a stop.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// What a worker is started with.
+/// The settings with which a worker is started.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// What others know it by.
+    /// The worker's name in the queue.
     pub name: String,
-    /// How many tasks it runs at once.
+    /// The maximum number of tasks that run at the same time.
     pub slots: u16,
-    /// How long after its end is ordered tasks may go on before they are handed over.
+    /// The time that running tasks get to finish after a stop, before they are handed over.
     pub drain: Duration,
-    /// Whether it ends once nothing is left to take.
+    /// True if the worker ends when the queue has no task left to take.
     pub until_empty: bool,
-    /// Which tasks it takes; the number of the worker is filled in.
+    /// The filter for the tasks it takes. The worker's id is filled in later.
     pub taker: Taker,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub enum RunEnd {
-    /// With a result, as data.
+    /// The run ended with this result.
     Result(Value),
-    /// It could not begin, and no other worker would do better.
+    /// The run could not start, and no other worker could start it either.
     Refused(String),
-    /// The server or the store failed; another try may do better.
+    /// The server or the store failed, so another attempt may succeed.
     Trouble(String),
 }
 
@@ -57,39 +59,38 @@ impl From<WorkspaceError> for RunEnd {
     }
 }
 
-/// Runs tasks.
+/// Runs tasks for a [`Worker`].
 pub trait TaskHost: Send + Sync {
-    /// Runs a task in its workspace, or goes on with a run that another worker left.
+    /// Runs a task in its workspace, or resumes a run that another worker left unfinished.
     fn run(&self, run: &TaskRun) -> RunEnd;
 
-    /// A clone is there as its repository has it. What earlier runs changed comes into it
-    /// afterwards.
+    /// Called when the repository has been cloned, before the changes of earlier runs are restored.
     fn cloned(&self, _task: &QueuedTask, _folder: &Path) -> Result<(), RunEnd> {
         Ok(())
     }
 
-    /// A run of a task is over after this time, and nothing of it is told to the queue yet.
+    /// Called when a run has ended, before its end is reported to the queue.
     fn ended(&self, _task: &QueuedTask, _slot: &Slot, _lasted: Duration, _end: &RunEnd) {}
 
-    /// A clone is about to be removed.
+    /// Called before a clone is removed.
     fn removing(&self, _folder: &Path) {}
 }
 
-/// A worker.
+/// Takes tasks from a queue and runs them.
 pub struct Worker {
-    /// For what tasks write on the way.
+    /// The connection for the data of running tasks.
     pub queue: Arc<TaskQueue>,
-    /// For signs of life alone, which must not wait behind anything else.
+    /// A connection for heartbeats alone, so that they never wait for other queries.
     pub heart: TaskQueue,
-    /// Where tasks work.
+    /// Creates the folders in which tasks work.
     pub workspaces: Workspaces,
-    /// Who runs them.
+    /// Runs the tasks.
     pub host: Box<dyn TaskHost>,
-    /// How it was started.
+    /// The settings with which the worker was started.
     pub options: WorkerOptions,
 }
 
-/// The slots in use, by task.
+/// The slots in use, by task id.
 #[derive(Default)]
 struct Busy(Mutex<HashMap<i64, Arc<Slot>>>);
 
@@ -106,7 +107,8 @@ impl Busy {
 }
 
 impl Worker {
-    /// Works until it is stopped; a second stop hands tasks over at once. Blocks.
+    /// Takes and runs tasks until `stop` is canceled, then waits for the running ones. Canceling
+    /// `at_once` hands these over immediately. Blocks.
     pub fn run(
         &self,
         stop: &CancellationToken,
@@ -153,7 +155,7 @@ impl Worker {
         self.heart.leave(id)
     }
 
-    /// Lets tasks end for a while, then hands over what is left.
+    /// Waits for running tasks to end, and hands over those that still run after the drain time.
     fn drain(&self, busy: &Busy, at_once: &CancellationToken) {
         let started = Instant::now();
         while !busy.all().is_empty() {
@@ -164,8 +166,8 @@ impl Worker {
         }
     }
 
-    /// Says that the worker lives, learns what it has lost and what it is to end, and writes what
-    /// tasks logged.
+    /// Sends heartbeats until `ended` is canceled. Each heartbeat returns which tasks the worker
+    /// still holds and which were canceled. Writes the log of running tasks as well.
     fn beat(
         &self,
         taker: &Taker,
@@ -190,7 +192,8 @@ impl Worker {
                 Err(error) => {
                     tracing::warn!(%error, "the queue does not hear this worker");
                     if heard.elapsed() >= taker.lease {
-                        // Others have its tasks by now, or will: what still runs here is of no use.
+                        // The leases have expired, so other workers take these tasks. Results of
+                        // this worker would be discarded.
                         for slot in slots {
                             slot.stop(TaskStop::Lost);
                         }
@@ -213,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Runs one task, and says what came of it.
+    /// Runs one task and reports its end.
     fn work(&self, task: &QueuedTask, slot: &Arc<Slot>) {
         let begun = Instant::now();
         let (end, workspace) = match self.prepare(task, slot) {
@@ -274,7 +277,7 @@ impl Worker {
         }
     }
 
-    /// A fresh clone with what earlier runs changed.
+    /// Creates a fresh clone and restores the changes of earlier runs.
     fn prepare(&self, task: &QueuedTask, slot: &Slot) -> Result<TaskWorkspace, RunEnd> {
         let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
         let bundle = if task.has_bundle {
@@ -291,7 +294,7 @@ impl Worker {
         Ok(workspace)
     }
 
-    /// The end of a task with what it changed, which is pushed where that was asked for.
+    /// Returns the end of a task with its patch, which is pushed to branch `push` if there is one.
     fn ended(
         &self,
         workspace: Option<&TaskWorkspace>,
@@ -330,8 +333,7 @@ impl Worker {
     }
 }
 
-/// What must be said of a task is said once the server can be reached, unless the task is another
-/// worker's by then.
+/// Repeats `job` until the queue can be reached, or the task belongs to another worker.
 fn settle(slot: &Slot, job: impl Fn() -> Result<(), StoreError>) -> Result<(), StoreError> {
     loop {
         match job() {

@@ -1,8 +1,8 @@
-//! Where tasks work: a clone for each run, from a mirror of the repository that the worker keeps,
-//! and the change that comes of it.
+//! The workspaces of tasks: each run gets a fresh clone from a mirror of the repository that the
+//! worker keeps, and its changes become a patch.
 //!
-//! Objects are copied, not linked: what a task does to its clone never reaches the mirror. git is
-//! run as haft runs it everywhere, without the configuration of the repository.
+//! Objects are copied, not linked, so a task cannot change the mirror through its clone. git runs
+//! as everywhere in haft, without the repository's configuration.
 
 use std::fs;
 use std::io;
@@ -13,44 +13,44 @@ use haft_files::{Durability, LockFile};
 use haft_postgres::{KeptFile, KeptKind, QueuedTask};
 use haft_sandbox::{Git, GitError, GitProgram, GitReach};
 
-/// The tree without a file, which every git knows: what a task without a repository begins with.
+/// The empty tree, which every git repository knows. A task without a repository starts from it.
 const NOTHING: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// Why a task has no workspace, or no patch.
+/// The reason why a workspace or a patch could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// git could not.
+    /// A git command failed.
     #[error("{what}: {source}")]
     Git {
-        /// What it was to do.
+        /// The command or operation.
         what: String,
-        /// Why it could not.
+        /// The cause.
         source: GitError,
     },
     /// A repository could not be fetched.
     #[error("git fetch {url}: {source}")]
     Fetch {
-        /// From where.
+        /// The URL of the repository.
         url: String,
-        /// Why not.
+        /// The cause.
         source: GitError,
     },
     /// A file could not be read or written.
     #[error("`{}`: {source}", .at.display())]
     File {
-        /// Which.
+        /// The path of the file.
         at: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// A path of an earlier run leads out of the workspace.
+    /// A path of an earlier run lies outside the workspace.
     #[error("`{}` does not lie in the workspace", .0.display())]
     Outside(PathBuf),
 }
 
 impl WorkspaceError {
-    /// Whether another try may do better: a server may be away, and a disk full. A folder that is
-    /// not here and a commit that is not in the repository stay so.
+    /// True if another attempt may succeed, because a server may be unreachable or a disk full. A
+    /// missing local repository or commit is permanent.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Fetch { url, .. } => local(url).is_none(),
@@ -60,31 +60,31 @@ impl WorkspaceError {
     }
 }
 
-/// The folders of a worker, and the git it uses.
+/// The folders of a worker, and the git installation it uses.
 pub struct Workspaces {
-    /// Holds the mirrors and the workspaces. Nobody else writes there.
+    /// The folder of the mirrors and workspaces. Only workers write to it.
     pub folder: PathBuf,
-    /// The git of this machine.
+    /// The git installation of this machine.
     pub git: GitProgram,
-    /// The socket of the user's agent for keys.
+    /// The socket of the user's SSH agent.
     pub agent: Option<PathBuf>,
 }
 
-/// Where one task works.
+/// The clone in which one task works.
 #[derive(Debug)]
 pub struct TaskWorkspace {
-    /// The clone.
+    /// The folder of the clone.
     pub folder: PathBuf,
-    /// The commit it began with.
+    /// The commit that the task started from.
     pub base: String,
-    /// Where it came from.
+    /// The source of the repository, as the task names it.
     source: Option<String>,
-    /// What it was cloned from, here.
+    /// The mirror or bundle from which the repository was cloned.
     mirror: Option<PathBuf>,
 }
 
 impl Workspaces {
-    /// A fresh clone for a task; what a run before left here is gone.
+    /// Creates a fresh clone for a task. A workspace of an earlier run is removed.
     pub fn prepare(
         &self,
         task: &QueuedTask,
@@ -182,7 +182,7 @@ impl Workspaces {
         })
     }
 
-    /// The mirror of a repository, brought up to date. One process at a time does that.
+    /// Creates or updates the mirror of a repository. A lock keeps other processes out.
     fn mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
         let above = self.folder.join("mirrors");
         create(&above)?;
@@ -250,7 +250,7 @@ impl Workspaces {
         Ok(at)
     }
 
-    /// What the task changed, as a patch that `git apply` takes; empty where it changed nothing.
+    /// Returns the task's changes as a patch for `git apply`, which is empty if nothing changed.
     pub fn patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
         let what = |source| WorkspaceError::Git {
             what: "the patch".to_owned(),
@@ -273,8 +273,8 @@ impl Workspaces {
         git.run(diff).map_err(what)
     }
 
-    /// Commits a patch on top of what the task began with, and pushes it to a branch of its
-    /// repository. That is done in a clone the task never saw.
+    /// Commits a patch on top of the task's base commit, and pushes it to a branch of the
+    /// repository. Uses a new clone to which the task had no access.
     pub fn push(
         &self,
         workspace: &TaskWorkspace,
@@ -364,7 +364,7 @@ impl Workspaces {
         )
     }
 
-    /// Removes what a task had. What cannot be removed now is removed when the task is taken again.
+    /// Removes the workspace of a task. If that fails, it is removed when the task runs here again.
     pub fn remove(&self, workspace: &TaskWorkspace) {
         if let Some(Err(error)) = workspace.folder.parent().map(remove) {
             tracing::warn!(%error, "the workspace of a task is still there");
@@ -388,8 +388,8 @@ impl Workspaces {
 }
 
 impl TaskWorkspace {
-    /// Puts what earlier runs changed into the clone: first what is gone, from the inside out, then
-    /// what is there.
+    /// Restores the changes of earlier runs in the clone: deletes files first, innermost first,
+    /// then writes the others.
     pub fn restore(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
         let failed = |file: &KeptFile, source| WorkspaceError::File {
             at: file.path.clone(),
@@ -409,7 +409,8 @@ impl TaskWorkspace {
         Ok(())
     }
 
-    /// Where a path of an earlier run lies here. No link of the clone leads out of it.
+    /// Returns the path of a kept file in the clone. Paths that lead outside, also through links,
+    /// are rejected.
     fn place(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
         let outside = || WorkspaceError::Outside(file.path.clone());
         let plain = file
@@ -468,7 +469,7 @@ fn create(folder: &Path) -> Result<(), WorkspaceError> {
     })
 }
 
-/// Removes whatever is there.
+/// Removes a file or a folder, if it exists.
 fn remove(at: &Path) -> Result<(), WorkspaceError> {
     let removed = match at.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(at),
@@ -481,18 +482,19 @@ fn remove(at: &Path) -> Result<(), WorkspaceError> {
     })
 }
 
-/// Paths of a worker are made of text alone: its folder was given as text, and numbers and hashes
-/// are added.
+/// Returns a path as text. The paths of a worker are always UTF-8: its folder was given as text,
+/// and only numbers and hashes are added.
 fn text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
-/// The folder a source names, if it is one of this machine.
+/// Returns the folder that a source names, or `None` if the source is on another machine.
 fn local(source: &str) -> Option<&Path> {
     Some(Path::new(source.trim_start_matches("file://"))).filter(|path| path.is_absolute())
 }
 
-/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
+/// True if git would connect to this source with `ssh`, either by its scheme or because it has the
+/// form `host:path`.
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),

@@ -1,7 +1,7 @@
 //! `scripted-model SCRIPT.yaml [--port N]`: serves a script over the four APIs until it is stopped.
 //!
-//! The first line on stdout gives the base URLs; requests that got no scripted reply are told on
-//! stderr.
+//! The first line on stdout lists the base URLs. Requests that got no scripted reply are reported
+//! on stderr.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -65,7 +65,7 @@ async fn main() -> ExitCode {
         },
         Err(complaint) => format!("{complaint}\n\n{USAGE}"),
     };
-    // Nothing better can be done when stderr is closed.
+    // A closed stderr can't be reported anywhere.
     let _ = writeln!(std::io::stderr(), "scripted-model: {complaint}");
     ExitCode::from(2)
 }

@@ -1,8 +1,8 @@
-//! What Anthropic Messages refuses.
+//! Rules of Anthropic Messages.
 //!
-//! Consecutive messages of one role are joined into one turn by the service, so everything about
-//! calls and results is checked on joined turns (`turns`); everything about one block is checked
-//! block by block.
+//! The service joins consecutive messages of one role into one turn. Rules about the relation of
+//! calls and results therefore check joined turns (`turns`); rules about one block check block by
+//! block.
 
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -287,7 +287,7 @@ pub(super) static RULES: &[Rule] = &[
     ),
 ];
 
-/// The error body of the Messages API.
+/// Builds the error body of the Messages API.
 pub(super) fn error_body(problem: &Problem) -> Value {
     json!({
         "type": "error",
@@ -296,7 +296,7 @@ pub(super) fn error_body(problem: &Problem) -> Value {
     })
 }
 
-/// Every block of every message, with the index of its message and its own.
+/// Iterates over every block of every message, with the index of its message and its own.
 fn each_block(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     use super::common::list;
     list(body, "messages")

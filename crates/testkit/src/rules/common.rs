@@ -1,40 +1,38 @@
-//! What the rules of all four services share: the finding itself, and ways of looking at a body
+//! Helpers shared by the rules of all four services: the description of a problem, and accessors
 //! that never fail.
 //!
-//! The accessors give "nothing" for a value of the wrong type, so that each rule can speak about
-//! one thing only.
+//! The accessors return nothing for a value of the wrong type, so that each rule checks exactly one
+//! thing.
 
 use serde_json::Value;
 
-/// What a rule's check gives back.
+/// The result of a rule's check.
 pub(super) type Verdict = Result<(), Problem>;
 
-/// Why a request is refused, before it takes the shape of the service's error body.
+/// The reason a request is rejected, before it is encoded as the service's error body.
 #[derive(Debug)]
 pub(super) struct Problem {
-    /// The HTTP status.
     pub(super) status: u16,
-    /// The message as the service words it.
+    /// The message in the service's own wording.
     pub(super) message: String,
-    /// `OpenAI`: the parameter at fault.
+    /// `OpenAI`: the invalid parameter.
     pub(super) param: Option<String>,
-    /// `OpenAI`: the machine-readable kind.
+    /// `OpenAI`: the machine-readable error code.
     pub(super) code: Option<&'static str>,
-    /// Google: the fields at fault, where the body could not be read as the request type.
+    /// Google: the invalid fields, if the body could not be parsed as the request type.
     pub(super) violations: Vec<Violation>,
 }
 
-/// A field that does not fit the request type.
+/// A field that doesn't fit the request type.
 #[derive(Debug)]
 pub(super) struct Violation {
-    /// The path; empty for the request itself.
+    /// The path of the field; empty for the request itself.
     pub(super) field: String,
-    /// What is wrong with it.
     pub(super) description: String,
 }
 
 impl Problem {
-    /// A 400 with this message.
+    /// A problem with the status 400.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             status: 400,
@@ -45,26 +43,26 @@ impl Problem {
         }
     }
 
-    /// Names the parameter at fault.
+    /// Sets the invalid parameter.
     pub(super) fn param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// Sets the machine-readable kind.
+    /// Sets the machine-readable error code.
     pub(super) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
     }
 
-    /// Sets another status than 400.
+    /// Sets a status other than 400.
     pub(super) fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 }
 
-/// The elements of a list field; empty when the field is missing or no list.
+/// Returns the array at `key`; empty if absent or not an array.
 pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value
         .get(key)
@@ -72,22 +70,22 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// A text field.
+/// Returns the string at `key`, if there is one.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// The field `type`, or nothing as the empty text.
+/// Returns the string at `type`; empty if there is none.
 pub(super) fn kind(value: &Value) -> &str {
     text(value, "type").unwrap_or_default()
 }
 
-/// A field that is there and not null.
+/// Returns the field at `key` unless it is null.
 pub(super) fn given<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).filter(|field| !field.is_null())
 }
 
-/// The first key of an object that is not among the known ones.
+/// Returns the first key of an object that is not in `known`.
 pub(super) fn unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&'a str> {
     value
         .as_object()?
@@ -96,13 +94,13 @@ pub(super) fn unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&'a st
         .find(|key| !known.contains(key))
 }
 
-/// Whether a name has `1..=longest` characters, all of them letters, digits, `_` or `-`.
+/// True if a name consists of 1 to `max_len` letters, digits, `_` and `-`.
 pub(super) fn is_plain_name(name: &str, longest: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=longest).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Whether a text is standard base64 with its padding.
+/// True if a text is padded standard base64.
 pub(super) fn is_base64(data: &str) -> bool {
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
     let body = &data.as_bytes()[..data.len() - padding];
@@ -110,8 +108,8 @@ pub(super) fn is_base64(data: &str) -> bool {
     !body.is_empty() && padding <= 2 && data.len().is_multiple_of(4) && body.iter().all(plain)
 }
 
-/// `'a'`, `'a' and 'b'` (or another word), `'a', 'b'<comma> and 'c'`: the way the services list
-/// values.
+/// Formats a list of values as the services do: `'a'`, `'a' and 'b'` or `'a', 'b'<before_last> and
+/// 'c'`, where `word` replaces `and`.
 pub(super) fn quoted_list(values: &[&str], word: &str, before_last: &str) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
     match quoted.as_slice() {

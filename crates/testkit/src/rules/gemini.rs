@@ -1,8 +1,8 @@
-//! What Gemini generateContent refuses.
+//! Rules of Gemini generateContent.
 //!
-//! The service reads JSON into a typed message, so every field may be written in camel or in snake
-//! case, and a field the type does not have is refused wherever it stands. Errors name fields in
-//! snake case.
+//! The service parses JSON into a typed message. Every field may therefore be written in camel case
+//! or snake case, and a field that its type doesn't have is rejected anywhere in the request.
+//! Errors name fields in snake case.
 
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ pub(super) static RULES: &[Rule] = &[
     ),
 ];
 
-/// The error body of Google's APIs.
+/// Builds the error body of Google's APIs.
 pub(super) fn error_body(problem: &Problem) -> Value {
     let mut error =
         json!({"code": problem.status, "message": problem.message, "status": "INVALID_ARGUMENT"});
@@ -238,7 +238,7 @@ fn violation_body(violation: &Violation) -> Value {
     json!({"field": violation.field, "description": violation.description})
 }
 
-/// The body does not fit the request type.
+/// Rejects a body that doesn't fit the request type; accepts it if there are no violations.
 fn unreadable(violations: Vec<Violation>) -> Verdict {
     if violations.is_empty() {
         return Ok(());
@@ -254,18 +254,18 @@ fn unreadable(violations: Vec<Violation>) -> Verdict {
     })
 }
 
-/// A value that does not fit the type of its field.
+/// A value that doesn't fit the type of its field.
 fn invalid_value(field: String, kind: &str, found: &Value) -> Violation {
     let description = format!("Invalid value at '{field}' ({kind}), {found}");
     Violation { field, description }
 }
 
-/// The body fits the request type, but a field's value is not allowed.
+/// The problem of a field with a valid type but a value that is not allowed.
 fn refused(field: &str, what: &str) -> Problem {
     Problem::new(format!("* GenerateContentRequest.{field}: {what}\n"))
 }
 
-/// A field by its name in camel case or in snake case, if it is there and not null.
+/// Returns a field by its camelCase or snake_case name, unless it is null.
 fn field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     let found = value.get(camel).or_else(|| {
         let fields = value.as_object()?;
@@ -277,14 +277,14 @@ fn field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     found.filter(|found| !found.is_null())
 }
 
-/// The elements of a list field; empty when it is missing or no list.
+/// Returns an array field by its camelCase or snake_case name; empty if absent or not an array.
 fn items<'a>(value: &'a Value, camel: &str) -> &'a [Value] {
     field(value, camel)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-/// Every part of every turn, with the indexes of both.
+/// Iterates over every part of every turn, with the indexes of both.
 fn each_part(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     items(body, "contents")
         .iter()

@@ -1,5 +1,5 @@
-//! What Chat Completions and Responses share: the error shape, the families of models, and the
-//! checks of function schemas.
+//! Helpers shared by the rules of Chat Completions and Responses: the error shape, the model
+//! families, and the checks of function schemas.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ mod schema;
 
 pub(super) use schema::{check_schema, check_strict};
 
-/// The error body of both OpenAI APIs.
+/// Builds the error body of both OpenAI APIs.
 pub(super) fn error_body(problem: &Problem) -> Value {
     json!({
         "error": {
@@ -21,7 +21,7 @@ pub(super) fn error_body(problem: &Problem) -> Value {
     })
 }
 
-/// Whether a model always reasons (`o1`, `o3`, `o4`, `gpt-5` and later): these take no
+/// True if a model always reasons (`o1`, `o3`, `o4`, `gpt-5` and later). These models reject
 /// `max_tokens`.
 pub(super) fn is_reasoning(model: &str) -> bool {
     let letter_o = ["o1", "o3", "o4"]
@@ -30,15 +30,15 @@ pub(super) fn is_reasoning(model: &str) -> bool {
     letter_o || (model.starts_with("gpt-5") && !model.contains("-chat"))
 }
 
-/// Whether a model takes a temperature: from 5.1 on those do that are told not to reason, or are
-/// not told.
+/// True if a model accepts no temperature. Models from 5.1 on accept one if the effort is `none` or
+/// absent.
 pub(super) fn fixes_temperature(model: &str, effort: Option<&str>) -> bool {
     let may_not_reason =
         model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");
     is_reasoning(model) && !may_not_reason
 }
 
-/// Whether a model is known never to reason.
+/// True if a model is known never to reason.
 pub(super) fn is_plain(model: &str) -> bool {
     ["gpt-3.5", "gpt-4"]
         .iter()
@@ -51,7 +51,7 @@ fn in_family(model: &str, family: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// What JSON calls a value, in the words of the service.
+/// Returns the JSON type of a value in the service's wording.
 pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -102,14 +102,14 @@ pub(super) fn too_long(param: &str, longest: usize, found: usize) -> Problem {
         .code("string_above_max_length")
 }
 
-/// A value outside a fixed set.
+/// The problem of a value outside a fixed set.
 pub(super) fn not_among(param: &str, found: &str, supported: &[&str]) -> Problem {
     let supported = super::common::quoted_list(supported, "and", ",");
     let message = format!("Invalid value: '{found}'. Supported values are: {supported}.");
     Problem::new(message).param(param).code("invalid_value")
 }
 
-/// A function's name: 1 to 64 letters, digits, `_` and `-`.
+/// Checks that a function's name consists of 1 to 64 letters, digits, `_` and `-`.
 pub(super) fn check_function_name(name: &str, param: &str) -> Verdict {
     const LONGEST: usize = 64;
     if name.chars().count() > LONGEST {
@@ -125,7 +125,7 @@ pub(super) fn check_function_name(name: &str, param: &str) -> Verdict {
     Ok(())
 }
 
-/// The temperature is a number from 0 to 2.
+/// Checks that the temperature is a number from 0 to 2.
 pub(super) fn check_temperature_range(body: &Value) -> Verdict {
     let Some(found) = body.get("temperature").and_then(Value::as_f64) else {
         return Ok(());
@@ -141,7 +141,7 @@ pub(super) fn check_temperature_range(body: &Value) -> Verdict {
     Err(Problem::new(message).param("temperature").code(code))
 }
 
-/// `stream_options` needs `stream`.
+/// Checks that `stream_options` is given only with `stream`.
 pub(super) fn check_stream_options(body: &Value) -> Verdict {
     let streaming = body.get("stream") == Some(&Value::Bool(true));
     if super::common::given(body, "stream_options").is_some() && !streaming {
@@ -151,7 +151,7 @@ pub(super) fn check_stream_options(body: &Value) -> Verdict {
     Ok(())
 }
 
-/// Whether any text of a list of messages has the word JSON in it.
+/// True if any text in a list of messages contains the word JSON.
 pub(super) fn says_json(messages: &[Value]) -> bool {
     let has = |text: &str| {
         text.as_bytes()

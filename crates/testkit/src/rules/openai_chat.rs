@@ -1,4 +1,4 @@
-//! What `OpenAI` Chat Completions refuses.
+//! Rules of `OpenAI` Chat Completions.
 
 use haft_types::Api;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What `OpenAI` Responses refuses.
+//! Rules of `OpenAI` Responses.
 
 use haft_types::Api;
 use serde_json::Value;

@@ -1,24 +1,23 @@
-//! Holding a reply back until a test lets it go on.
+//! A gate that holds a reply back until a test opens it.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Holds replies back until it is opened; then it stays open. Clones are the same gate.
+/// Holds replies back until it is opened; it then stays open. Clones share one gate.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<watch::Sender<bool>>);
 
 impl Gate {
-    /// Opens the gate.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
 
-    /// Returns a future that ends when the gate is open.
+    /// Returns a future that completes when the gate is open.
     pub(crate) fn opened(&self) -> impl Future<Output = ()> + Send + use<> {
         let sender = Arc::clone(&self.0);
         async move {
-            // The sender is held here, so that the channel cannot close.
+            // The future owns the sender, so the channel can't close.
             let _ = sender.subscribe().wait_for(|is_open| *is_open).await;
         }
     }
@@ -36,11 +35,11 @@ impl PartialEq for Gate {
     }
 }
 
-/// The place in the body of a reply at which a [`Gate`] holds it.
+/// The position in the body of a reply at which a [`Gate`] holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hold {
     /// Before the first byte of the body.
     Start(Gate),
-    /// After the first half of its pieces.
+    /// After the first half of the body's pieces.
     Middle(Gate),
 }

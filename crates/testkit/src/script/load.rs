@@ -1,4 +1,4 @@
-//! From YAML to a checked script. Every error names the file, the line and the field.
+//! Parses and checks YAML scripts. Every error names the file, the line and the field.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde_saphyr::Spanned;
 
 use super::{DEFAULT_MODEL, Garbage, Replace, Replies, Reply, Script, ScriptedError};
 
-/// What is wrong with a script.
+/// A script could not be parsed or contradicts itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The text is not YAML of the right shape.
+    /// The text is not YAML of the expected shape.
     #[error("{file}:{line}:{column}: {what}")]
     Syntax {
         /// The script's name.
@@ -21,31 +21,29 @@ pub enum ScriptError {
         line: u64,
         /// From 1; 0 when unknown.
         column: u64,
-        /// What is wrong, naming the field.
+        /// The problem, including the field.
         what: String,
     },
-    /// A reply of a file contradicts itself.
+    /// A reply in a file contradicts itself.
     #[error("{file}:{line}: reply {number}, field `{field}`: {what}")]
     Field {
         /// The script's name.
         file: String,
-        /// Where the reply starts.
+        /// The line on which the reply starts.
         line: u64,
-        /// Which reply, from 1.
+        /// The number of the reply, from 1.
         number: usize,
-        /// The field.
         field: &'static str,
-        /// What is wrong and what to write instead.
+        /// The problem and its fix.
         what: &'static str,
     },
     /// A reply built in Rust contradicts itself.
     #[error("reply {number}, field `{field}`: {what}")]
     Reply {
-        /// Which reply, from 1.
+        /// The number of the reply, from 1.
         number: usize,
-        /// The field.
         field: &'static str,
-        /// What is wrong and what to write instead.
+        /// The problem and its fix.
         what: &'static str,
     },
 }
@@ -71,7 +69,7 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
             .location()
             .map_or((0, 0), |at| (at.line(), at.column()));
         let what = error.without_snippet().to_string();
-        // The position stands in front already.
+        // The error message starts with the position, so it's removed from the end.
         let what = what
             .rsplit_once(" at line ")
             .map_or(what.as_str(), |(what, _)| what)
@@ -109,13 +107,13 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
     Ok(Script { replies, models })
 }
 
-/// A contradiction inside one reply.
+/// A contradiction within one reply.
 pub(super) struct Problem {
     pub(super) field: &'static str,
     pub(super) what: &'static str,
 }
 
-/// Checks what the types cannot say.
+/// Checks a reply for contradictions that the types allow.
 pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
     let refuse = |wrong: bool, field, what| {
         if wrong {
@@ -214,7 +212,7 @@ pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
     )
 }
 
-/// As [`Usage`], but a misspelt class is an error.
+/// Deserializes a [`Usage`], but rejects misspelled fields.
 pub(super) fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default, deny_unknown_fields)]
@@ -343,13 +341,13 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         .then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// A value that may be written short, as a string, or long, as a map.
+/// A value written either as a string or as a map.
 enum Either<T> {
     Text(String),
     Map(T),
 }
 
-// A visitor rather than an untagged enum: that would lose the position of an error inside.
+// A visitor instead of an untagged enum, which would lose the position of errors inside the map.
 struct StringOr<T> {
     expecting: &'static str,
     map: std::marker::PhantomData<T>,

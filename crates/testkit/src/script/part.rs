@@ -4,30 +4,25 @@ use haft_types::ContentHash;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One part of a reply.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "WrittenPart")]
 pub enum ReplyPart {
-    /// Words of the answer.
+    /// Text of the reply.
     Text {
-        /// The words.
         text: String,
-        /// Gemini's signature on them.
+        /// Gemini's signature of the text.
         signature: Option<String>,
     },
-    /// Reasoning.
     Thinking {
-        /// The readable part.
+        /// The readable part of the reasoning.
         text: String,
-        /// The proof that goes with it; made up when absent, left out when empty.
+        /// The signature of the reasoning: generated if absent, omitted if empty.
         signature: Option<String>,
     },
-    /// A call of a tool.
     ToolCall(ScriptCall),
 }
 
 impl ReplyPart {
-    /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -35,7 +30,7 @@ impl ReplyPart {
         }
     }
 
-    /// A thinking part with a made-up signature.
+    /// A thinking part with a generated signature.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::Thinking {
             text: text.into(),
@@ -44,7 +39,7 @@ impl ReplyPart {
     }
 }
 
-/// A part as a script writes it: one of three keys, and perhaps a signature.
+/// A part as written in a script: one of three keys, and an optional signature.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenPart {
@@ -87,26 +82,26 @@ impl TryFrom<WrittenPart> for ReplyPart {
     }
 }
 
-/// A call of a tool by the scripted model.
+/// A tool call by the scripted model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptCall {
-    /// Its id; made up when absent (Gemini: none is sent).
+    /// The call id. If absent, an id is generated, but none is sent to Gemini clients.
     #[serde(default)]
     pub id: Option<String>,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// An object, or a string that is sent as it stands: broken JSON, repeated keys, trailing
-    /// words.
+    /// An object, or a string that is sent verbatim, for broken JSON, repeated keys or trailing
+    /// text.
     #[serde(default)]
     pub arguments: Value,
-    /// Gemini's signature on the call.
+    /// Gemini's signature of the call.
     #[serde(default)]
     pub signature: Option<String>,
 }
 
 impl ScriptCall {
-    /// A call with a made-up id.
+    /// A call with a generated id.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         Self {
             id: None,
@@ -116,14 +111,13 @@ impl ScriptCall {
         }
     }
 
-    /// The same call with this id.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// The arguments as the model writes them.
+    /// Returns the arguments as the text the model would write.
     pub(crate) fn arguments_text(&self) -> String {
         match &self.arguments {
             Value::String(raw) => raw.clone(),
@@ -135,14 +129,13 @@ impl ScriptCall {
     }
 }
 
-/// The signature to send with reasoning: the scripted one, a made-up one, or none when the script
-/// says empty.
+/// Returns the signature to send with reasoning: the scripted one, a generated one if the script
+/// has none, or `None` if the scripted one is empty.
 pub(crate) fn signature_or_made(scripted: Option<&str>, text: &str) -> Option<String> {
     match scripted {
         Some("") => None,
         Some(signature) => Some(signature.to_owned()),
-        // Hex digits in a multiple of four are valid base64 too, which is what clients expect of
-        // signatures.
+        // A multiple of four hex digits is also valid base64, which clients expect of signatures.
         None => Some(ContentHash::of(text.as_bytes()).to_string()),
     }
 }

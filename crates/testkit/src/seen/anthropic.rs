@@ -1,5 +1,5 @@
-//! Anthropic Messages: results are blocks of a user message, system and cache marks stand where
-//! they apply.
+//! Decodes Anthropic Messages requests: tool results are blocks of a user message, and cache marks
+//! are fields of the blocks they apply to.
 
 use haft_types::Api;
 use serde_json::Value;

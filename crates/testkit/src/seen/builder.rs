@@ -1,5 +1,5 @@
-//! Puts decoded parts into the neutral order: merges roles, numbers calls, moves pictures behind a
-//! run of results.
+//! Puts decoded parts into API-neutral order: merges messages of one role, numbers calls, and moves
+//! images behind a run of results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use super::{SeenMessage, SeenPart, SeenRole};
 
-/// Collects the parts of a request in wire order. Every step is constant time, so decoding is
-/// linear in the body.
+/// Collects the parts of a request in wire order. Every step takes constant time, so decoding is
+/// linear in the size of the body.
 #[derive(Default)]
 pub(super) struct Builder {
     messages: Vec<SeenMessage>,
     calls: usize,
-    /// The number of each call by its wire id; a repeated id means the latest.
+    /// The number of each call by its wire id; a repeated id refers to the latest call.
     by_id: HashMap<String, usize>,
-    /// Calls without result by tool, oldest first, for results that name no id.
+    /// Unanswered calls by tool name, oldest first, for results without an id.
     open_by_name: HashMap<String, VecDeque<usize>>,
-    /// Pictures met inside the running results.
+    /// Images within the current run of results.
     held: Vec<SeenPart>,
 }
 
 impl Builder {
-    /// Adds a part said by `role`.
+    /// Adds a part with the role `role`.
     pub(super) fn push(&mut self, role: SeenRole, part: SeenPart) {
         self.release();
         self.append(role, part);
     }
 
-    /// Adds an empty message, which still counts as one.
+    /// Starts a message without parts, which still counts as a message.
     pub(super) fn open(&mut self, role: SeenRole) {
         self.release();
         if self.messages.last().is_none_or(|last| last.role != role) {
@@ -39,7 +39,7 @@ impl Builder {
         }
     }
 
-    /// Adds a call by the model.
+    /// Adds a tool call by the model.
     pub(super) fn call(&mut self, id: Option<&str>, name: &str, arguments: Value, signed: bool) {
         self.calls += 1;
         let number = self.calls;
@@ -67,7 +67,7 @@ impl Builder {
         );
     }
 
-    /// Adds the result of the call with this id.
+    /// Adds the result of the call with the id `id`.
     pub(super) fn result(&mut self, id: &str, text: String, failed: Option<bool>) {
         let number = self.by_id.get(id).copied();
         self.append(
@@ -81,7 +81,7 @@ impl Builder {
         );
     }
 
-    /// Adds the result of the oldest unanswered call of this tool.
+    /// Adds the result of the oldest unanswered call of the tool `name`.
     pub(super) fn result_by_name(&mut self, name: &str, text: String, failed: Option<bool>) {
         let number = self
             .open_by_name
@@ -98,12 +98,12 @@ impl Builder {
         );
     }
 
-    /// Adds a picture that came with results: it stands after all results of the run.
+    /// Adds an image that came with a result. It is placed after all results of the run.
     pub(super) fn result_image(&mut self, image: SeenPart) {
         self.held.push(image);
     }
 
-    /// The messages, complete.
+    /// Returns the finished messages.
     pub(super) fn finish(mut self) -> Vec<SeenMessage> {
         self.release();
         self.messages

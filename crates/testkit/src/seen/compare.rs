@@ -1,4 +1,4 @@
-//! Whether two requests say the same, and where they first differ.
+//! Compares two requests and finds their first difference.
 
 use haft_types::ContentHash;
 use serde_json::Value;
@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::{Seen, SeenPart, SeenRole};
 
 impl Seen {
-    /// The first difference between what two requests say to the model, for people; none when they
-    /// say the same.
+    /// Describes the first difference between what two requests tell the model; `None` if they are
+    /// equivalent.
     ///
-    /// The API, wire ids, reasoning, signatures and cache marks do not count, nor whether a result
-    /// failed where one API cannot say so; a system message in the middle counts as the user's,
-    /// since most APIs have no other place for it.
+    /// Ignores the API, wire ids, reasoning, signatures and cache marks, and whether a result
+    /// failed if either API can't express failure. A system message in the middle of the
+    /// conversation counts as a user message, since most APIs have no other place for it.
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.system != other.system {
             return Some(format!(
@@ -48,7 +48,7 @@ impl Seen {
         }
     }
 
-    /// Whether two requests say the same to the model; see [`Seen::difference`].
+    /// True if two requests are equivalent to the model; see [`Seen::difference`].
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         self.difference(other).is_none()
     }
@@ -68,7 +68,7 @@ impl Seen {
     }
 }
 
-/// A part without what differs between APIs.
+/// The content of a part that doesn't depend on the API.
 #[derive(PartialEq)]
 enum Said<'a> {
     Text(&'a str),

@@ -1,4 +1,5 @@
-//! Gemini generateContent: two roles, parts by their key, calls usually without ids.
+//! Decodes Gemini generateContent requests: two roles, parts identified by their key, calls usually
+//! without ids.
 
 use haft_types::Api;
 use serde_json::Value;
@@ -125,7 +126,8 @@ fn part_into(
     Ok(())
 }
 
-/// What a tool says: the text under `output` or `error`, or the whole object as text.
+/// Returns the text under `output` or `error`, or the whole object as JSON, and whether the tool
+/// failed.
 fn response(response: Option<&Value>) -> (String, bool) {
     let Some(response) = response else {
         return (String::new(), false);
@@ -157,7 +159,7 @@ fn picture(part: &Value, path: &str) -> Result<Option<SeenPart>, SeenError> {
         .map(image_at))
 }
 
-/// The API takes both spellings of every field.
+/// Returns the field by its camelCase or snake_case name; the API accepts both.
 fn key<'a>(object: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     object
         .get(camel)

@@ -1,4 +1,5 @@
-//! OpenAI Chat Completions: system and tools' words are messages of their own roles.
+//! Decodes OpenAI Chat Completions requests: the system prompt and the tool results are messages
+//! with their own roles.
 
 use haft_types::Api;
 use serde_json::Value;
@@ -119,7 +120,7 @@ fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
     }
 }
 
-/// The text of a message whose content is only text.
+/// Joins the text parts of a message, ignoring other parts.
 fn joined(message: &Value, path: &str) -> Result<String, SeenError> {
     let parts = content(message, path)?;
     let texts: Vec<&str> = parts

@@ -1,4 +1,4 @@
-//! OpenAI Responses: a list of items, of which messages are one kind.
+//! Decodes OpenAI Responses requests: a list of items, of which messages are one kind.
 
 use haft_types::Api;
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
     })
 }
 
-/// Adds one item; returns its text when it is the leading system message.
+/// Adds one item. If it is the leading system message, returns its text instead.
 fn item_into(
     item: &Value,
     path: &str,

@@ -1,5 +1,5 @@
-//! A request as a transcript for people: the same text on every API for the same conversation, so
-//! that tests can keep one.
+//! Formats a request as a transcript. Equal conversations give equal transcripts on every API, so
+//! tests can store them.
 
 use std::fmt;
 
@@ -21,7 +21,8 @@ impl fmt::Display for Seen {
         for (role, part) in self.parts() {
             match part {
                 SeenPart::Text { text, signed: _ } => writeln!(f, "{role}: {text}")?,
-                // Each provider carries its own reasoning; a transcript for all of them has none.
+                // Each provider has its own form of reasoning, so an API-neutral transcript omits
+                // it.
                 SeenPart::Thinking { .. } => {}
                 SeenPart::ToolCall {
                     number,

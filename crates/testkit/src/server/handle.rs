@@ -1,4 +1,4 @@
-//! One request: read, checked, recorded, answered.
+//! Handles one request: reads, checks, records and answers it.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::select::{Choice, needs_seen, ran_out};
 use crate::timing::Watch;
 use crate::wire::{self, Wants};
 
-/// A request that has arrived whole.
+/// A request that was received completely.
 struct Arrived {
     method: String,
     path: String,
@@ -134,7 +134,7 @@ fn record(shared: &Shared, route: Route, arrived: Arrived, handled: Handled) {
     shared.count.send_replace(count);
 }
 
-/// Answers without looking at the conversation.
+/// Answers a request without decoding the conversation.
 async fn lean(
     shared: &Shared,
     watch: Option<&Watch>,
@@ -184,7 +184,8 @@ async fn lean(
     response
 }
 
-/// What to do with a request, what to answer, and how many milliseconds to wait before that.
+/// Decides the outcome of a request, its response, and the milliseconds to wait before the response
+/// is sent.
 fn decide(
     shared: &Shared,
     route: &Route,
@@ -273,8 +274,8 @@ fn generate(
         model,
         stream,
         wants: Wants::read(&body, &arrived.query),
-        // The length of the conversation keeps ids apart when the server, but not the client,
-        // starts anew.
+        // The length of the conversation keeps ids distinct if the server restarts but the client
+        // doesn't.
         tag: format!("{}_{request}", conversation_length(&body)),
         body_bytes: arrived.body.len(),
     };

@@ -1,11 +1,11 @@
-//! Comparisons that say where two requests part.
+//! Comparisons that report the first difference between requests.
 
 use crate::{Handled, Recorded, ScriptedServer, Seen};
 
-/// Compares what two requests say to the model.
+/// Asserts that two requests are equivalent to the model.
 ///
 /// # Panics
-/// With the first difference, see [`Seen::difference`].
+/// Reports the first difference; see [`Seen::difference`].
 #[track_caller]
 pub fn assert_same(one: &Seen, other: &Seen) {
     if let Some(difference) = one.difference(other) {
@@ -13,10 +13,11 @@ pub fn assert_same(one: &Seen, other: &Seen) {
     }
 }
 
-/// Compares the requests of several runs, the first run with each other one, request by request.
+/// Asserts that all runs sent equivalent requests, comparing the first run with each other run,
+/// request by request.
 ///
 /// # Panics
-/// With the first difference.
+/// Reports the first difference.
 #[track_caller]
 pub fn assert_same_on_all(runs: &[Vec<Seen>]) {
     let Some((first, others)) = runs.split_first() else {
@@ -37,10 +38,10 @@ pub fn assert_same_on_all(runs: &[Vec<Seen>]) {
     }
 }
 
-/// The requests for a reply, decoded; each must have got one from the script.
+/// Decodes all requests for a model reply, and asserts that each got one from the script.
 ///
 /// # Panics
-/// With the first request that was refused or got no reply.
+/// Reports the first request that was rejected or got no reply.
 #[track_caller]
 pub fn assert_all_replied(server: &ScriptedServer) -> Vec<Seen> {
     let decode = |request: Recorded| {

@@ -1,4 +1,4 @@
-//! Campaigns: one property, tried on very many generated cases.
+//! Campaigns: one property tested on a large number of generated cases.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,91 +11,90 @@ use super::Random;
 pub struct Campaign {
     /// The name on the command line.
     pub name: &'static str,
-    /// What must hold, in one sentence.
+    /// The property, in one sentence.
     pub about: &'static str,
-    /// Makes one case and tries it.
+    /// Generates and tests one case.
     pub trial: Trial,
 }
 
-/// How a case is made and tried; the error says what went wrong.
+/// A function that generates and tests one case; its error describes the failure.
 #[derive(Clone, Copy, Debug)]
 pub enum Trial {
-    /// From random numbers alone.
+    /// Needs only random numbers.
     Alone(fn(&mut Random) -> Result<(), String>),
-    /// With the haft binary.
+    /// Needs the haft binary.
     WithHaft(fn(&mut HaftCase<'_>) -> Result<(), String>),
 }
 
-/// What a case with the haft binary is made of.
+/// The inputs of a case that runs the haft binary.
 #[derive(Debug)]
 pub struct HaftCase<'a> {
-    /// The binary.
     pub haft: &'a Path,
-    /// The seed of this case; neighbours differ by one, so that kinds can be dealt round.
+    /// The seed of this case. Consecutive cases have consecutive seeds, so that kinds of cases can
+    /// take turns.
     pub seed: u64,
-    /// Its random numbers.
+    /// The case's random numbers.
     pub random: Random,
-    /// How large it is to be, in bytes, if somebody said so.
+    /// The size of the case in bytes, if one was given on the command line.
     pub size: Option<u64>,
-    /// Where it counts what it met.
+    /// Counts what the case encountered, for the summary.
     pub tally: &'a mut Tally,
 }
 
-/// What the cases of a campaign met, by name, for the summary.
+/// Named counters of what the cases of a campaign encountered, for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<String, u64>);
 
 impl Tally {
-    /// Counts one more of these.
+    /// Adds one to a counter.
     pub fn count(&mut self, what: impl Into<String>) {
         self.add(what, 1);
     }
 
-    /// Counts so many more of these.
+    /// Adds `number` to a counter.
     pub fn add(&mut self, what: impl Into<String>, number: u64) {
         *self.0.entry(what.into()).or_default() += number;
     }
 }
 
-/// Which cases to try, and with what.
+/// The cases to test and their inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// How many.
+    /// The number of cases.
     pub count: u64,
-    /// The seed of the first.
+    /// The seed of the first case.
     pub seed: u64,
     /// The haft binary, for campaigns that run it.
     pub haft: Option<PathBuf>,
-    /// How large a case is, in bytes, for campaigns about size.
+    /// The size of a case in bytes, for campaigns about size.
     pub size: Option<u64>,
 }
 
-/// How a campaign went.
+/// The result of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Cases that held.
+    /// Cases for which the property held.
     pub passed: u64,
-    /// Cases that did not.
+    /// Cases for which the property did not hold.
     pub failed: u64,
 }
 
 /// A campaign could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// It needs the haft binary and was given none.
+    /// The campaign needs the haft binary, but no path was given.
     #[error("campaign `{name}` runs the haft binary; say where it is with `--haft PATH`")]
     NoHaft {
-        /// The campaign.
         name: &'static str,
     },
-    /// Its findings could not be written.
+    /// The findings could not be written.
     #[error("cannot write what the campaign found")]
     Output(#[from] io::Error),
 }
 
 impl Campaign {
-    /// Tries the cases and writes each failure and the summary. Case `n` is the first case of seed
-    /// `seed + n`, so that a failure is repeated by its own seed and a count of one.
+    /// Tests the cases, and writes each failure and the summary to `out`. Case `n` equals the first
+    /// case of seed `seed + n`, so a failure is reproduced by its own seed and a count of one.
     pub fn run(&self, setup: &Setup, out: &mut dyn Write) -> Result<Summary, CampaignError> {
         let mut summary = Summary {
             passed: 0,

@@ -1,4 +1,4 @@
-//! A client that knows nothing but HTTP/1.1, to look at what really goes over the wire.
+//! A minimal HTTP/1.1 client that shows the exact bytes on the wire.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,23 +13,22 @@ pub struct RawClient {
     stream: BufReader<TcpStream>,
 }
 
-/// A response as it came.
+/// A response as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawReply {
-    /// The status.
     pub status: u16,
-    /// Header names, in lower case, and values.
+    /// Header names (lower case) and values.
     pub headers: Vec<(String, String)>,
-    /// The body, as much of it as came.
+    /// The body, as far as it was received.
     pub body: Vec<u8>,
-    /// The sizes of the pieces of a chunked body.
+    /// The sizes of the chunks of a chunked body.
     pub pieces: Vec<usize>,
-    /// Whether the body came to its end.
+    /// True if the body was received completely.
     pub complete: bool,
 }
 
 impl RawReply {
-    /// The first value of a header.
+    /// Returns the first value of a header; `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -37,12 +36,12 @@ impl RawReply {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null when it is not.
+    /// Parses the body as JSON; null if it isn't JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The events of a stream: name (empty without one) and data.
+    /// Returns the name (empty if unnamed) and the data of each server-sent event.
     pub fn events(&self) -> Vec<(String, String)> {
         let text = String::from_utf8_lossy(&self.body);
         let field = |event: &str, name: &str| {
@@ -52,7 +51,7 @@ impl RawReply {
                 .unwrap_or_default()
                 .to_owned()
         };
-        // What stands after the last empty line is an event that was cut off.
+        // Text after the last empty line is an event that was cut off.
         let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
         let events = whole.split("\n\n").filter(|event| !event.is_empty());
         events
@@ -62,7 +61,6 @@ impl RawReply {
 }
 
 impl RawClient {
-    /// Connects.
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -83,13 +81,13 @@ impl RawClient {
         self.receive().await
     }
 
-    /// Asks for a path and reads the whole response.
+    /// Requests a path and reads the whole response.
     pub async fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> io::Result<RawReply> {
         self.send("GET", path, headers, b"").await?;
         self.receive().await
     }
 
-    /// Sends a request and reads nothing.
+    /// Sends a request without reading the response.
     pub async fn send(
         &mut self,
         method: &str,
@@ -109,7 +107,7 @@ impl RawClient {
         self.stream.write_all(body).await
     }
 
-    /// Reads a response.
+    /// Reads a response. A body that was cut off is not an error; see [`RawReply::complete`].
     pub async fn receive(&mut self) -> io::Result<RawReply> {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let first = self.line().await?;
@@ -165,7 +163,7 @@ impl RawClient {
         }
     }
 
-    /// Reads so many bytes; what came before an error stays in `into`.
+    /// Reads `count` bytes; bytes received before an error stay in `into`.
     async fn exactly(&mut self, count: usize, into: &mut Vec<u8>) -> io::Result<()> {
         let read = (&mut self.stream)
             .take(count as u64)

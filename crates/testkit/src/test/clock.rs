@@ -1,11 +1,11 @@
-//! A clock that only moves when told to.
+//! A clock that advances only on request.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use haft_types::{Clock, Timestamp};
 
-/// A clock for tests. It starts at 2025-01-01T00:00:00Z unless told otherwise.
+/// A clock for tests. Starts at 2025-01-01T00:00:00Z by default.
 #[derive(Debug)]
 pub struct FakeClock {
     milliseconds: AtomicI64,
@@ -20,14 +20,12 @@ impl Default for FakeClock {
 }
 
 impl FakeClock {
-    /// A clock that starts at this time.
     pub fn at(start: Timestamp) -> Self {
         Self {
             milliseconds: AtomicI64::new(start.as_millisecond()),
         }
     }
 
-    /// Moves it forward.
     pub fn advance(&self, by: Duration) {
         let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.milliseconds.fetch_add(milliseconds, Ordering::AcqRel);
@@ -36,7 +34,7 @@ impl FakeClock {
 
 impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
-        // Past the year 9999 it stands still.
+        // The clock stops at the end of the year 9999.
         Timestamp::from_millisecond(self.milliseconds.load(Ordering::Acquire))
             .unwrap_or(Timestamp::MAX)
     }

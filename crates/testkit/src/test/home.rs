@@ -1,4 +1,4 @@
-//! A home folder of its own for each test.
+//! A separate home folder for each test.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,19 @@ use tempfile::TempDir;
 
 use crate::ScriptedServer;
 
-/// A temporary folder to be given to a child process as `HAFT_HOME`, with a project folder beside
-/// it. Removed when dropped.
+/// A temporary `HAFT_HOME` for a child process, with a project folder beside it. Removed when
+/// dropped.
 #[derive(Debug)]
 pub struct TempHome {
     root: TempDir,
 }
 
-/// The folder could not be prepared.
+/// The temporary home could not be prepared.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot prepare a temporary home at `{path}`")]
 pub struct HomeError {
     /// The file or folder.
     pub path: PathBuf,
-    /// Why.
     pub source: std::io::Error,
 }
 
@@ -42,15 +41,15 @@ impl TempHome {
         Ok(home)
     }
 
-    /// A home whose configuration names this server as provider `mock`, and `mock/test-model` as
-    /// the model.
+    /// A home whose configuration has `server` as the provider `mock` and `mock/test-model` as the
+    /// model.
     pub fn for_server(server: &ScriptedServer, api: Api) -> Result<Self, HomeError> {
         let home = Self::new()?;
         home.write_config(&Self::config(&server.base_url(api), api))?;
         Ok(home)
     }
 
-    /// The configuration that [`TempHome::for_server`] writes, to be added to.
+    /// Returns the configuration that [`TempHome::for_server`] writes, so that tests can extend it.
     pub fn config(base_url: &str, api: Api) -> String {
         let mut toml = String::new();
         // Writing to a string cannot fail.
@@ -70,17 +69,17 @@ impl TempHome {
         std::fs::write(&path, toml).map_err(|source| HomeError { path, source })
     }
 
-    /// The folder for `HAFT_HOME`.
+    /// Returns the folder for `HAFT_HOME`.
     pub fn path(&self) -> PathBuf {
         self.root.path().join("home")
     }
 
-    /// The folder to work in.
+    /// Returns the folder to work in.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
     }
 
-    /// Both in one.
+    /// Returns the folder that contains the home and the project.
     pub fn root(&self) -> &Path {
         self.root.path()
     }

@@ -1,12 +1,12 @@
-//! Ids in sequence, in the form of random ones.
+//! Sequential ids in the form of random ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haft_types::IdSource;
 use uuid::Uuid;
 
-/// Ids for tests: `00000001-0000-4000-8000-000000000001`, `00000002-…`. The number stands in the
-/// first eight digits, so that short ids differ too.
+/// Ids for tests: `00000001-0000-4000-8000-000000000001`, `00000002-…`. The first eight digits
+/// contain the number, so that short ids differ too.
 #[derive(Debug)]
 pub struct SequentialIds {
     next: AtomicU64,
@@ -19,7 +19,7 @@ impl Default for SequentialIds {
 }
 
 impl SequentialIds {
-    /// Ids from this number on, for a second run over the same store.
+    /// Ids that start at `first`, for a second run on one store.
     pub fn from(first: u64) -> Self {
         Self {
             next: AtomicU64::new(first),

@@ -1,9 +1,9 @@
-//! An MCP server over HTTP that does what tests need: answers, fails, is slow, is stuck, asks,
-//! changes its list.
+//! An MCP server over HTTP with the behaviors that tests need: it answers, fails, is slow, hangs,
+//! asks the user, and changes its list of tools.
 //!
-//! Written by hand on sockets and JSON, with nothing of the SDK that haft uses, so that a mistake
-//! made twice the same way shows. Invariant: it answers only what its revision knows, and keeps
-//! everything it was sent.
+//! Written directly on sockets and JSON, without the SDK that haft uses, so that a mistake in the
+//! SDK can't cancel itself out. Invariant: the server answers only requests that its revision
+//! defines, and keeps all messages it received.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,20 +15,21 @@ use serde_json::{Value, json};
 
 use super::mcp_login::Logins;
 
-/// A server of the previous revision as a script for `/bin/sh`: `show` shows what it was given,
-/// `die` ends it. It counts its starts in the file `starts` of its folder.
+/// A `/bin/sh` script with an MCP server of the previous revision: the tool `show` prints
+/// environment variables, `die` exits. The server appends a line to the file `starts` in its folder
+/// at each start.
 pub const SHELL_MCP_SERVER: &str = include_str!("mcp_server.sh");
 
-/// Which revisions of the protocol it knows.
+/// The protocol revision that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// 2026-07-28 alone.
+    /// Only 2026-07-28.
     Current,
-    /// 2025-11-25 alone.
+    /// Only 2025-11-25.
     Previous,
 }
 
-/// A server in threads of its own, until the test program ends.
+/// A server in its own threads, which run until the test program ends.
 pub struct McpServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -36,7 +37,7 @@ pub struct McpServer {
 
 struct Shared {
     revision: Revision,
-    /// The token without which nobody gets an answer.
+    /// The bearer token that every request must have.
     token: Option<String>,
     logins: Option<Logins>,
     heard: Mutex<Vec<Value>>,
@@ -45,17 +46,17 @@ struct Shared {
 }
 
 impl McpServer {
-    /// A server of this revision.
+    /// A server without authorization.
     pub fn start(revision: Revision) -> io::Result<Self> {
         Self::start_with(revision, None, None)
     }
 
-    /// The same, which answers only those who show this token.
+    /// A server that answers only requests with `token`.
     pub fn start_guarded(revision: Revision, token: &str) -> io::Result<Self> {
         Self::start_with(revision, Some(token.to_owned()), None)
     }
 
-    /// The same, which wants a login; its tokens are good for so many seconds.
+    /// A server that requires a login; its tokens expire after `seconds` seconds.
     pub fn start_with_login(revision: Revision, seconds: u64) -> io::Result<Self> {
         Self::start_with(revision, None, Some(seconds))
     }
@@ -85,12 +86,12 @@ impl McpServer {
         Ok(Self { address, shared })
     }
 
-    /// Where it is.
+    /// Returns the URL of the server's MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// How tokens were got from it, in order.
+    /// Returns the OAuth grant types that clients used to get tokens, in order.
     pub fn grants(&self) -> Vec<String> {
         self.shared
             .logins
@@ -99,12 +100,12 @@ impl McpServer {
             .unwrap_or_default()
     }
 
-    /// Every message it was sent, in order.
+    /// Returns all received messages, in order.
     pub fn heard(&self) -> Vec<Value> {
         self.shared.heard().clone()
     }
 
-    /// The methods it was sent, in order.
+    /// Returns the methods of all received messages, in order.
     pub fn methods(&self) -> Vec<String> {
         self.heard()
             .iter()
@@ -112,7 +113,7 @@ impl McpServer {
             .collect()
     }
 
-    /// Waits until it has heard a message like this, and gives it.
+    /// Waits until the server has received a message that `like` accepts, and returns it.
     pub fn wait_for(&self, like: impl Fn(&Value) -> bool) -> Value {
         self.shared.wait_for(like)
     }
@@ -224,7 +225,7 @@ impl Shared {
         )
     }
 
-    /// The tools, two on a page.
+    /// Returns a page of the list of tools, with two tools per page.
     fn page(&self, cursor: &Value) -> Value {
         let tool = |name: &str, description: &str| {
             json!({ "name": name, "description": description,
@@ -335,7 +336,7 @@ impl Shared {
     }
 }
 
-/// Results that may be kept for a while must say for how long in the current revision.
+/// Adds the cache fields that the current revision requires of cacheable results.
 fn cacheable(mut result: Value) -> Value {
     result["ttlMs"] = 0.into();
     result["cacheScope"] = "private".into();

@@ -1,9 +1,9 @@
-//! The pages of an MCP server that wants a login: where it is described, where haft registers,
-//! where a person agrees, and where tokens are given out.
+//! The OAuth pages of an MCP server that requires a login: metadata, client registration,
+//! authorization and tokens.
 //!
-//! Written without the SDK that haft uses. Invariant: a code is good once and only for whoever
-//! holds the secret behind its challenge; a refresh token is good once; only the newest token opens
-//! the server.
+//! Written without the SDK that haft uses. Invariant: a code can be used once, and only with the
+//! secret behind its challenge; a refresh token can be used once; only the newest access token is
+//! accepted.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Those who have logged in, and how.
+/// The login state of a server and its OAuth pages.
 pub(super) struct Logins {
     origin: String,
     seconds: u64,
@@ -24,18 +24,18 @@ pub(super) struct Logins {
 
 #[derive(Default)]
 struct Issued {
-    /// What each code was asked for with.
+    /// The code challenge of each authorization code.
     codes: HashMap<String, String>,
     access: Option<String>,
     refresh: HashSet<String>,
     grants: Vec<String>,
 }
 
-/// An answer: status, further headers, body.
+/// A response: status, extra headers, body.
 pub(super) type Page = (&'static str, String, String);
 
 impl Logins {
-    /// A login whose tokens are good for so many seconds.
+    /// A login whose tokens expire after `seconds` seconds.
     pub(super) fn new(origin: String, seconds: u64) -> Self {
         Self {
             origin,
@@ -44,12 +44,12 @@ impl Logins {
         }
     }
 
-    /// How tokens were got, in order.
+    /// Returns the grant types that clients used to get tokens, in order.
     pub(super) fn grants(&self) -> Vec<String> {
         self.issued().grants.clone()
     }
 
-    /// Whether this header opens the server.
+    /// True if the `authorization` header contains the newest access token.
     pub(super) fn admits(&self, authorization: Option<&str>) -> bool {
         let issued = self.issued();
         issued
@@ -58,13 +58,13 @@ impl Logins {
             .is_some_and(|access| authorization == Some(&format!("Bearer {access}")))
     }
 
-    /// What is said to those who are not admitted.
+    /// Returns the header that tells unauthorized clients where to log in.
     pub(super) fn challenge(&self) -> String {
         let page = format!("{}/.well-known/oauth-protected-resource/mcp", self.origin);
         format!("www-authenticate: Bearer resource_metadata=\"{page}\"\r\n")
     }
 
-    /// The page of this address; none where it is not one of ours.
+    /// Returns the response for an OAuth page; `None` if `target` isn't one.
     pub(super) fn page(&self, target: &str, body: &[u8]) -> Option<Page> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let ok = |value: &Value| {
@@ -104,7 +104,7 @@ impl Logins {
         })
     }
 
-    /// A person agrees at once, and is sent back.
+    /// Grants authorization at once and redirects to the client, without asking a user.
     fn agree(&self, asked: &HashMap<String, String>) -> Page {
         let given = |key: &str| asked.get(key).cloned().unwrap_or_default();
         if given("code_challenge_method") != "S256" || given("client_id") != "client-1" {
@@ -150,8 +150,8 @@ impl Logins {
     }
 }
 
-/// Visits a page as a browser would, redirects included, and gives the last answer's body. Only
-/// this machine is visited.
+/// Requests a page as a browser would, following redirects, and returns the last response's body.
+/// Supports only `http://` URLs.
 pub fn visit(url: &str) -> io::Result<String> {
     let wrong = || io::Error::other(format!("cannot visit {url}"));
     let (host, path) = url
@@ -187,7 +187,7 @@ pub fn visit(url: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// The fields of a form or a query.
+/// Parses the fields of a form or a query string.
 fn pairs(text: &str) -> HashMap<String, String> {
     let fields = text.split('&').filter_map(|pair| pair.split_once('='));
     fields

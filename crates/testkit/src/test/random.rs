@@ -1,18 +1,17 @@
-//! Numbers that look random and are the same for the same seed, on every machine.
+//! Pseudo-random numbers that depend only on the seed, on every machine.
 
-/// A generator after `SplitMix64`: good enough to vary test cases, and short.
+/// A `SplitMix64` generator: good enough to vary test cases, and short.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -21,7 +20,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `limit` - 1; 0 for a limit of 0.
+    /// Returns a number from 0 to `limit` - 1; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         if limit == 0 {
             0
@@ -30,13 +29,13 @@ impl Random {
         }
     }
 
-    /// One of these; none of an empty list.
+    /// Returns a random item; `None` if the list is empty.
     pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 
-    /// A text of at most so many characters, some of them of several bytes, some with a meaning in
-    /// JSON.
+    /// Returns a text of at most `max_chars` characters. Some take several bytes, others have a
+    /// meaning in JSON.
     pub fn text(&mut self, most: usize) -> String {
         const LETTERS: [char; 16] = [
             'a', 'b', 'z', ' ', '\n', '"', '\\', '{', '}', ':', 'é', '漢', '😀', '\u{0}',

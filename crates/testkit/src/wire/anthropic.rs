@@ -1,4 +1,4 @@
-//! Anthropic Messages: blocks, each opened, filled and closed.
+//! Anthropic Messages: content blocks, each started, filled and stopped.
 
 use haft_types::Usage;
 use serde::Serialize;
@@ -17,7 +17,7 @@ fn stop_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// The three classes of input stand beside each other; thinking is part of the output.
+/// The three classes of input are disjoint; thinking is part of the output.
 fn usage(usage: Usage, output: u64) -> Value {
     json!({
         "input_tokens": usage.input,
@@ -32,8 +32,7 @@ fn usage(usage: Usage, output: u64) -> Value {
     })
 }
 
-/// A message in one piece. Arguments are embedded as written where they are JSON, whatever their
-/// keys.
+/// A whole message. Arguments that are valid JSON are embedded verbatim, whatever their keys.
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
     id: String,
@@ -63,7 +62,7 @@ enum Block<'a> {
     },
 }
 
-/// The arguments as an object; text that is no JSON can only be sent as a string.
+/// The arguments as an object; text that isn't JSON can only be sent as a string.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Input {
@@ -121,7 +120,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             "content": [],
             "stop_reason": null,
             "stop_sequence": null,
-            // The service has written its first token by now.
+            // By now the service has written its first token.
             "usage": usage(answer.usage, answer.usage.output.min(1)),
         } })),
         event(json!({ "type": "ping" })),

@@ -1,4 +1,4 @@
-//! Errors in the shape of each service: as an HTTP body, and as an event in the middle of a stream.
+//! Errors in the shape of each service, as an HTTP body or as an event in the middle of a stream.
 
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{data, named};
 use crate::script::ScriptedError;
 
-/// The body of an error reply.
+/// Builds the body of an HTTP error.
 pub(crate) fn body(
     api: Api,
     status: u16,
@@ -40,7 +40,7 @@ pub(crate) fn body(
     }
 }
 
-/// An error event after `position` events of a stream.
+/// Builds an error event that follows `position` events of a stream.
 pub(crate) fn event(api: Api, status: u16, error: &ScriptedError, position: usize) -> Vec<u8> {
     match api {
         Api::OpenaiChat | Api::Gemini => data(&body(api, status, error, None)),
@@ -65,7 +65,7 @@ pub(crate) fn event(api: Api, status: u16, error: &ScriptedError, position: usiz
     }
 }
 
-/// The word a service uses for a status.
+/// Returns the error type that the service uses for an HTTP status.
 fn kind(api: Api, status: u16) -> &'static str {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => match status {
@@ -99,7 +99,7 @@ fn kind(api: Api, status: u16) -> &'static str {
     }
 }
 
-/// OpenAI's code for a status.
+/// Returns the error code that OpenAI uses for an HTTP status.
 fn code(status: u16) -> Option<&'static str> {
     match status {
         401 => Some("invalid_api_key"),

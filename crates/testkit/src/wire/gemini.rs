@@ -1,4 +1,4 @@
-//! Gemini generateContent: candidates whose parts carry text, thought or a call; the last chunk has
+//! Gemini generateContent: candidates whose parts carry text, thoughts or calls; the last chunk has
 //! the finish reason.
 
 use haft_types::Usage;
@@ -17,7 +17,7 @@ fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Cached tokens are part of the prompt's; thoughts stand beside the candidate's.
+/// Cached tokens are part of the prompt's count; thoughts are not part of the candidates' count.
 fn usage(usage: Usage) -> Value {
     let mut counts = json!({
         "promptTokenCount": usage.all_input(),
@@ -25,7 +25,7 @@ fn usage(usage: Usage) -> Value {
         "totalTokenCount": usage.total(),
         "promptTokensDetails": [{ "modality": "TEXT", "tokenCount": usage.all_input() }],
     });
-    // The service leaves out what is zero.
+    // The service omits counts that are zero.
     if usage.cached_input > 0 {
         counts["cachedContentTokenCount"] = usage.cached_input.into();
     }
@@ -80,7 +80,7 @@ struct Call<'a> {
     args: Args,
 }
 
-/// The arguments as written where they are JSON; text that is no JSON can only be sent as a string.
+/// The arguments verbatim if they are JSON; text that isn't JSON can only be sent as a string.
 #[derive(Clone, Serialize)]
 #[serde(untagged)]
 enum Args {
@@ -88,8 +88,8 @@ enum Args {
     Text(String),
 }
 
-/// The parts with their signatures where the service puts them: reasoning's on the part that
-/// follows it, and, for models that insist on it, one on the first call.
+/// Builds the parts with signatures where the service puts them: the signature of reasoning on the
+/// part after it, and, for models that require one, a signature on the first call.
 fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
     let mut waiting = None::<String>;
     let mut first_call = true;
@@ -185,7 +185,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             Some(text) => {
                 let count = pieces(text, answer.delta_chars).count();
                 for (index, piece) in pieces(text, answer.delta_chars).enumerate() {
-                    // The signature comes once, with the last piece.
+                    // Only the last piece carries the signature.
                     let thought_signature = part
                         .thought_signature
                         .clone()

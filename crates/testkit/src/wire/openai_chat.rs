@@ -15,7 +15,7 @@ fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Cached tokens are part of the prompt's, reasoning part of the completion's.
+/// Cached tokens are part of the prompt's count, reasoning part of the completion's.
 fn usage(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.all_input(),

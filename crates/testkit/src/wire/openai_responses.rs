@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, CREATED, Frame, named, pieces};
 use crate::script::{ReplyPart, Stop, signature_or_made};
 
-/// Cached tokens are part of the input's, reasoning part of the output's.
+/// Cached tokens are part of the input's count, reasoning part of the output's.
 fn usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.all_input(),
@@ -18,7 +18,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-/// The state a response ends in, the event that says so, and the reason when it is not complete.
+/// Returns the final status of a response, its event, and the reason if it is incomplete.
 fn ending(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
     match stop {
         Stop::EndTurn | Stop::ToolUse => ("completed", "response.completed", None),
@@ -67,10 +67,10 @@ fn response(answer: &Answer<'_>, status: &str, output: &[Value], tokens: Option<
     })
 }
 
-/// The finished output items, in order.
+/// Builds the finished output items, in order.
 fn items(answer: &Answer<'_>) -> Vec<Value> {
     let mut calls = 0;
-    // Only a message that was cut is incomplete; items before it are done.
+    // Only a message that was cut off is incomplete; the items before it are complete.
     let last = answer.parts.len().saturating_sub(1);
     let mut items = Vec::with_capacity(answer.parts.len());
     for (index, part) in answer.parts.iter().enumerate() {
@@ -138,7 +138,7 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
     )
 }
 
-/// Numbers events as they are written.
+/// Events numbered in the order in which they are added.
 struct Events {
     frames: Vec<Frame>,
 }
@@ -249,7 +249,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
     events.frames
 }
 
-/// An item as it is announced: nothing in it yet.
+/// Returns the item as first announced, with empty content.
 fn opened(item: &Value) -> Value {
     let mut item = item.clone();
     match item["type"].as_str() {

@@ -1,7 +1,7 @@
-//! Finds every broken place of a configuration file, not only the first.
+//! Finds every error in a configuration file, not only the first one.
 //!
-//! The parser goes on after a syntax error. A value that does not fit its type is reported, taken
-//! out of the table, and the rest is read again, until everything that is left fits.
+//! The parser continues after a syntax error. A value that does not fit its type is reported and
+//! removed from the table, and the rest is parsed again, until everything that is left fits.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use super::section::{self, Section};
 use super::{Config, layers, problem};
 use crate::error::ConfigError;
 
-/// The most broken values that are reported of one file.
+/// Maximum errors of one kind that are reported per file.
 const MAX_PROBLEMS: usize = 100;
 
-/// A problem and its offset in the text; no offset where the place is unknown.
+/// The byte offset of a problem, if known, and its description.
 type Problem = (Option<usize>, String);
 
-/// Returns the file as a table, or everything that is wrong with it, in the order of the text.
+/// Parses a file as a table, or returns all its errors in the order of the text.
 pub(super) fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Table, ConfigError> {
     let (mut table, syntax) = DeTable::parse_recoverable(text);
     let mut syntax: Vec<Problem> = syntax.iter().map(located).collect();
-    // What follows on a line after its first error is mostly the same error once more.
+    // Further syntax errors on a line mostly result from its first one.
     syntax.dedup_by_key(|(offset, _)| line(text, *offset));
     let mut found = section::unknown_keys(&mut table, sections);
     for section in sections {
@@ -34,8 +34,8 @@ pub(super) fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Tab
     found.extend(wrong_rules(&table));
     found.extend(wrong_shares(&table));
     if !syntax.is_empty() {
-        // A recovered line holds what the parser made up, and a table that was cut may lack what it
-        // had.
+        // Lines with syntax errors contain values made up by the parser, and a cut table may lack
+        // fields.
         let lines: Vec<_> = syntax
             .iter()
             .map(|(offset, _)| line(text, *offset))
@@ -60,8 +60,8 @@ pub(super) fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Tab
     }
 }
 
-/// Reads the table with `read` again and again, each time without the value that did not fit the
-/// time before.
+/// Parses the table repeatedly, each time without the value that failed before. Returns the
+/// problems of the removed values.
 fn wrong_values<'i>(
     table: &mut Spanned<DeTable<'i>>,
     read: impl Fn(Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
@@ -96,12 +96,12 @@ fn line(text: &str, offset: Option<usize>) -> usize {
     })
 }
 
-/// Reads the sections of the core, with the built-in values below each provider and model that the
-/// table names.
+/// Checks the sections of the core, after adding the built-in values of each provider and model
+/// that the table names.
 fn check_core(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
     let written = Table::deserialize(Deserializer::from(table.clone()))?;
-    // The built-in values are a table without places. Written out and parsed again they can be read
-    // beside those of the file.
+    // The built-in values have no positions. Printing and parsing them makes a table that can be
+    // merged with the file's.
     let below = toml::to_string(&layers::built_in_below(&written)).unwrap_or_default();
     let mut merged = table;
     if let Ok(below) = DeTable::parse(&below) {
@@ -110,7 +110,7 @@ fn check_core(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
     Config::deserialize(Deserializer::from(merged)).map(drop)
 }
 
-/// Adds what `table` does not have itself.
+/// Adds the values of `below` that `table` lacks.
 fn put_below<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
     for (key, value) in below {
         match (table.get_mut(key.get_ref().as_ref()), value.into_inner()) {
@@ -130,7 +130,7 @@ fn put_below<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
     }
 }
 
-/// Removes the innermost value whose key or text stands at this offset. Returns false if there is
+/// Removes the innermost value whose key or text begins at this offset. Returns false if there is
 /// none.
 fn remove_at(table: &mut DeTable<'_>, offset: usize) -> bool {
     if table
@@ -180,7 +180,7 @@ fn stands_at<T>(item: &Spanned<T>, offset: usize) -> bool {
     item.span().contains(&offset)
 }
 
-/// The permission rules that cannot be read, or that contradict their examples.
+/// Finds permission rules that cannot be parsed or that contradict their examples.
 fn wrong_rules(table: &Spanned<DeTable<'_>>) -> Vec<Problem> {
     let Some(permissions) = table
         .get_ref()
@@ -228,7 +228,7 @@ fn wrong_rules(table: &Spanned<DeTable<'_>>) -> Vec<Problem> {
     plain.chain(with_examples).filter_map(wrong).collect()
 }
 
-/// The shares of `[context]` that are none.
+/// Finds shares in `[context]` that are out of range.
 fn wrong_shares(table: &Spanned<DeTable<'_>>) -> Vec<Problem> {
     let Some(context) = table.get_ref().get("context") else {
         return Vec::new();

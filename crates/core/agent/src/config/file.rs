@@ -1,10 +1,10 @@
-//! Changes the user's configuration file, which keeps its comments and order.
+//! Edits of the user's configuration file that keep its comments and order.
 
 use std::path::Path;
 
 use crate::error::ConfigError;
 
-/// Replaces the text of the file by what `change` makes of it; a file that does not exist is empty.
+/// Replaces the text of the file by the result of `change`. A missing file counts as empty.
 pub fn edit<E: From<ConfigError>>(
     file: &Path,
     change: impl FnOnce(&str) -> Result<String, E>,
@@ -30,8 +30,8 @@ pub fn edit<E: From<ConfigError>>(
     })
 }
 
-/// The text with a new table below the comments that end the file. They belong to what stands above
-/// them, and would otherwise move below the new table.
+/// Moves a new table below the comments that end the file. These comments belong to the table above
+/// them; an appended table would otherwise precede them.
 fn below_comments(before: &str, after: String) -> String {
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let comments: usize = before

@@ -1,4 +1,4 @@
-//! Merges the layers, remembering where every value came from.
+//! Merges the layers of the configuration and records the origin of every value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,29 +14,26 @@ use super::variables;
 use super::{Config, broken, problem};
 use crate::error::ConfigError;
 
-/// What the configuration is made from.
+/// The inputs of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The user's file; it need not exist.
+    /// The user's file, which need not exist.
     pub user_file: PathBuf,
-    /// The environment.
     pub environment: Vec<(String, String)>,
-    /// `--set KEY=VALUE`, in order.
+    /// The arguments `--set KEY=VALUE`, in order.
     pub set: Vec<String>,
-    /// The sections there are beside those of the core.
+    /// The sections beyond those of the core.
     pub sections: Vec<Section>,
 }
 
-/// Where a value came from.
+/// The layer that set a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueOrigin {
-    /// Nobody set it.
+    /// The built-in default.
     BuiltIn,
-    /// A configuration file.
     File(PathBuf),
-    /// An environment variable.
     Variable(String),
-    /// `--set`.
+    /// A `--set` argument.
     Flag,
 }
 
@@ -51,18 +48,17 @@ impl fmt::Display for ValueOrigin {
     }
 }
 
-/// The configuration, and where each of its values came from.
+/// The configuration with the origin of each value.
 #[derive(Clone, Debug)]
 pub struct LoadedConfig {
-    /// The configuration.
     pub config: Config,
-    /// Its values by dotted key, in order.
+    /// The values by dotted key, sorted.
     pub values: BTreeMap<String, Value>,
     origins: BTreeMap<String, ValueOrigin>,
 }
 
 impl LoadedConfig {
-    /// Where a value came from.
+    /// Returns the origin of a value.
     pub fn origin(&self, key: &str) -> ValueOrigin {
         self.origins
             .get(key)
@@ -71,8 +67,8 @@ impl LoadedConfig {
     }
 }
 
-/// Merges all layers. What does not fit is an error that names its place; of the file it names
-/// every place.
+/// Merges all layers. Invalid values are errors that name their place; for the file, all of them
+/// are reported.
 pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     let sections = &sources.sections;
     let mut merge = Merge {
@@ -104,7 +100,7 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
         })?;
     }
     let mut config = merge.check().map_err(ConfigError::Value)?;
-    // A model chosen for this run is the one that works, whatever the file gives the coding agent.
+    // A model chosen for this run takes precedence over the file's model of the coding agent.
     if matches!(
         merge.origins.get("model"),
         Some(ValueOrigin::Variable(_) | ValueOrigin::Flag)
@@ -144,7 +140,7 @@ impl Merge<'_> {
         merge(&mut self.table, layer);
     }
 
-    /// The configuration so far, or what is wrong with it.
+    /// Builds the configuration from the layers merged so far.
     fn check(&self) -> Result<Config, String> {
         read(self.table.clone(), self.sections)
     }
@@ -161,8 +157,8 @@ fn merge(into: &mut Table, layer: Table) {
     }
 }
 
-/// The table with the built-in values below each provider and model it names: a key that is not
-/// written keeps its built-in value.
+/// Adds the built-in values of each provider and model that the table names: keys that are not set
+/// keep their built-in values.
 fn over_built_in(mut table: Table) -> Table {
     for (name, below) in built_in_below(&table) {
         if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below)
@@ -174,7 +170,8 @@ fn over_built_in(mut table: Table) -> Table {
     table
 }
 
-/// Returns what is built in of the providers and models that the table names, in the same tables.
+/// Returns the built-in values of the providers and models that the table names, in the table's
+/// structure.
 pub(super) fn built_in_below(table: &Table) -> Table {
     let empty = Table::new();
     let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
@@ -219,18 +216,18 @@ fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// Checks the text of a configuration file, and gives it as a table. The error lists every broken
-/// place.
+/// Checks the text of a configuration file and returns it as a table. The error lists every invalid
+/// value.
 pub fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Table, ConfigError> {
     broken::check(path, text, sections)
 }
 
-/// The configuration that this table alone makes.
+/// Builds a configuration from a single table.
 pub fn lower(table: Table, sections: &[Section]) -> Result<Config, ConfigError> {
     read(table, sections).map_err(ConfigError::Value)
 }
 
-/// The configuration of a merged table, or what is wrong with it.
+/// Builds a configuration from a merged table. The error describes the first problem.
 fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
     if let Some((_, problem)) = section::unknown_key(&table, sections) {
         return Err(problem);
@@ -246,7 +243,7 @@ fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
 }
 
 fn split(set: &str) -> Result<(&str, &str), ConfigError> {
-    // A quoted part of the key may hold an equals sign.
+    // A quoted part of the key may contain an equals sign.
     let mut quoted = false;
     let equals = set.char_indices().find(|(_, c)| {
         quoted ^= *c == '"';
@@ -259,8 +256,8 @@ fn split(set: &str) -> Result<(&str, &str), ConfigError> {
     Ok((set[..at].trim(), set[at + 1..].trim()))
 }
 
-/// A table of one value. The value is TOML; what is not TOML is a string, so that quotes are rarely
-/// needed.
+/// Parses an assignment as a table with one value. A value that is not TOML is taken as a string,
+/// so that quotes are rarely needed.
 fn assignment(key: &str, value: &str) -> Result<Table, ConfigError> {
     let as_string = || format!("{key} = {}", Value::String(value.to_owned()));
     toml::from_str::<Table>(&format!("{key} = {value}"))

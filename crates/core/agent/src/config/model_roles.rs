@@ -1,30 +1,31 @@
-//! Which model does what.
+//! The models for different roles.
 //!
-//! A role is one model, or several of which the later ones are asked while those before have too
-//! much to do. A role that is not set is played by the main model and those in its place.
+//! A role has a list of models: each further model is used while those before it are overloaded. A
+//! role that is not set uses the models of the main role.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Declares the roles in the order they are shown: each with its key, and whether anything in this
-/// build asks it.
+/// Declares the roles in the order in which they are shown: each with its key, and whether this
+/// build uses it.
 macro_rules! roles {
     ($($(#[doc = $doc:literal])+ $role:ident, $key:ident $(or $alias:literal)?, $asked:literal;)+) => {
-        /// Something a model is asked for.
+        /// A purpose for which a model is called.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ModelRole {
             $($(#[doc = $doc])+ $role,)+
         }
 
         impl ModelRole {
-            /// All of them, in the order they are shown.
+            /// All roles, in the order in which they are shown.
             pub const ALL: [Self; 13] = [$(Self::$role),+];
 
-            /// Whether anything in this build asks a model in this role. One that is set and never asked is told of.
+            /// True if this build calls models in this role. A role that is set but never used is
+            /// reported to the user.
             pub fn is_asked(self) -> bool {
                 match self { $(Self::$role => $asked,)+ }
             }
 
-            /// The key in `[model_roles]`.
+            /// Returns the key in `[model_roles]`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$role => stringify!($key),)+ }
             }
@@ -42,7 +43,7 @@ macro_rules! roles {
         }
 
         impl ModelRoles {
-            /// The models set for a role itself; empty when the main ones play it.
+            /// Returns the models set for the role itself; empty if it uses the main models.
             pub fn own(&self, role: ModelRole) -> &[String] {
                 match role { $(ModelRole::$role => &self.$key,)+ }
             }
@@ -51,23 +52,23 @@ macro_rules! roles {
 }
 
 roles! {
-    /// The work itself, and everything no other role is set for.
+    /// The main work, and every role without models of its own.
     Main, main, true;
     /// The coding agent.
     Code, code, true;
-    /// Talk without tools.
+    /// Conversations without tools.
     Chat, chat, true;
     /// Summaries of archived rounds.
     Summary, summary, true;
-    /// What to leave out of a request.
+    /// The choice of messages to leave out of a request.
     Prune, prune, false;
-    /// Agents that an agent starts.
+    /// Sub-agents.
     SubAgent, sub_agent or "sub-agent", true;
-    /// Names of conversations.
+    /// Titles of conversations.
     Title, title, false;
     /// Descriptions of documents.
     Index, index, false;
-    /// Vectors of texts.
+    /// Embedding vectors of texts.
     Embedding, embedding, true;
     /// Images.
     Vision, vision, true;
@@ -75,11 +76,11 @@ roles! {
     Planner, planner, false;
     /// Designs.
     Designer, designer, false;
-    /// Messages of commits.
+    /// Commit messages.
     Commit, commit, true;
 }
 
-/// A name, or a list of names.
+/// Parses a name, or a list of names.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(

@@ -1,11 +1,10 @@
-//! Configuration errors as one line: where, what, and what was probably meant.
+//! Configuration errors on one line: place, problem, and a suggestion.
 
 use std::path::Path;
 
 use crate::error::ConfigError;
 
-/// The one line for an error in a file of TOML: where it is, and what was probably meant by an
-/// unknown key.
+/// Creates the error for a TOML file, with its place and a suggestion for an unknown key.
 pub fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     at(
         path,
@@ -15,7 +14,7 @@ pub fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError 
     )
 }
 
-/// The same for a problem found at this offset, or somewhere.
+/// Creates the error for a problem at this offset; without an offset, at the start of the file.
 pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String) -> ConfigError {
     let (line, column) = offset.map_or((1, 1), |offset| line_and_column(text, offset));
     ConfigError::InFile {
@@ -26,10 +25,10 @@ pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String
     }
 }
 
-/// The error's message on one line, with a suggestion for an unknown key.
+/// Returns the error message on one line, with a suggestion for an unknown key.
 pub(super) fn in_words(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
-    // What `toml` says where a name was expected and something without quotes was found.
+    // The message of `toml` if an unquoted value was found instead of a name.
     if message == "invalid type: unit variant, expected string only" {
         return "expected a name, not a number, a boolean, a list or a table".to_owned();
     }
@@ -41,7 +40,7 @@ pub(super) fn in_words(message: &str) -> String {
     unknown_key(unknown, &names.collect::<Vec<_>>())
 }
 
-/// The message for a key that is none of those that are known.
+/// Returns the message for an unknown key, with the nearest known key or all known keys.
 pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()

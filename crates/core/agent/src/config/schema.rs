@@ -1,8 +1,8 @@
-//! The JSON Schema of the configuration, traced from the types that read it.
+//! The JSON Schema of the configuration, traced from the types that parse it.
 //!
-//! Each type is asked to read itself from a source that only notes what it asks for. A value it
-//! does not accept is left out in the next pass, so that one type with rules of its own does not
-//! hide the fields behind it.
+//! Each type is deserialized from a source that only records the requests it gets. A sample value
+//! that a type rejects is skipped in the next pass, so that a type with custom validation does not
+//! hide the fields after it.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Config;
 use super::section::Section;
 
-/// The schema of the whole configuration with these sections.
+/// Returns the schema of the whole configuration with these sections.
 pub fn schema(sections: &[Section]) -> Value {
     let mut whole = of::<Config>();
     for section in sections {
@@ -25,7 +25,7 @@ pub fn schema(sections: &[Section]) -> Value {
     whole
 }
 
-/// The schema of a type.
+/// Returns the schema of a type.
 pub(super) fn of<T: DeserializeOwned>() -> Value {
     let mut trace = SchemaTrace::default();
     loop {
@@ -42,11 +42,11 @@ pub(super) fn of<T: DeserializeOwned>() -> Value {
 #[derive(Default)]
 struct SchemaTrace {
     schema: Value,
-    /// Where in the schema the value stands that is read.
+    /// The path in the schema of the value being deserialized.
     path: Vec<String>,
-    /// What is not read again: it was noted, and the sample is not accepted.
+    /// Values that are skipped, because they were recorded and the sample is rejected.
     skipped: BTreeSet<Vec<String>>,
-    /// The innermost value that was not accepted in this pass.
+    /// The innermost value that was rejected in this pass.
     failed: Option<Vec<String>>,
 }
 
@@ -57,7 +57,7 @@ impl SchemaTrace {
             node = &mut node[step.as_str()];
         }
         match (node.as_object_mut(), fragment) {
-            // What was noted below it in an earlier pass stays.
+            // Fields recorded below it in an earlier pass are kept.
             (Some(node), Value::Object(fragment)) => {
                 for (key, value) in fragment {
                     node.entry(key).or_insert(value);
@@ -67,18 +67,18 @@ impl SchemaTrace {
         }
     }
 
-    /// Enters a value below this one; false when it is not to be read again.
+    /// Enters a value below the current one. Returns false if the value is to be skipped.
     fn enter(&mut self, steps: &[&str]) -> bool {
         let depth = self.path.len();
         self.path
             .extend(steps.iter().map(|step| (*step).to_owned()));
         if self.skipped.contains(&self.path) {
-            // A second name of a field is a key as well.
+            // An alias of a field is a key as well.
             self.note(json!({}));
             self.path.truncate(depth);
             return false;
         }
-        // Until it is read: a type may refuse the very name.
+        // Cleared once the value is read: a type may reject the key itself.
         self.failed = Some(self.path.clone());
         true
     }
@@ -103,7 +103,7 @@ impl SchemaTrace {
     }
 }
 
-/// Notes what a value of this kind looks like, and gives a sample.
+/// Records the schema of a kind of value and visits a sample.
 macro_rules! traced {
     ($($method:ident => $schema:tt, $visit:ident($($sample:expr)?);)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -214,7 +214,7 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
     }
 }
 
-/// A list of one item.
+/// A list with one item.
 struct OneItem<'a> {
     trace: &'a mut SchemaTrace,
     is_given: bool,
@@ -268,7 +268,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// The first variant of an enum of names.
+/// The first variant of an enum without data.
 struct FirstVariant(&'static str);
 
 impl<'de> EnumAccess<'de> for FirstVariant {

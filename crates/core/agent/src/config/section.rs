@@ -1,9 +1,8 @@
-//! Sections of the configuration that the core does not know: those of extensions and of front
-//! ends.
+//! Sections of the configuration that belong to extensions and front ends.
 //!
-//! Whoever registers an extension declares its section. What is written there is checked by the
-//! type of its owner as strictly as the core's own, with line and column; a section whose owner is
-//! not part of the build is taken as it is.
+//! The registration of an extension declares its section. The section is checked by the owner's
+//! type as strictly as the sections of the core, with line and column. A section whose owner is not
+//! part of the build is accepted unchecked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +16,7 @@ use toml::{Spanned, Table, Value};
 use super::{Config, problem, schema};
 use crate::error::ConfigError;
 
-/// A section beside those of the core.
+/// A section beyond those of the core.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     name: &'static str,
@@ -26,27 +25,27 @@ pub struct Section {
 
 #[derive(Clone, Copy, Debug)]
 enum SectionKind {
-    /// Its owner is here and reads it.
+    /// The owner is part of the build.
     Typed {
-        /// The section with all its defaults.
+        /// Fills in the section's defaults.
         complete: fn(Option<&Value>) -> Result<Value, SectionError>,
-        /// Reads the section of a parsed file; the error has a place.
+        /// Checks the section of a parsed file; the error has a position.
         check: for<'i> fn(&'static str, Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
-        /// What may stand in it.
+        /// The JSON Schema of the section.
         schema: fn() -> serde_json::Value,
     },
-    /// Its owner is not part of this build.
+    /// The owner is not part of this build.
     Absent,
 }
 
-/// Why a section cannot be read, or not be written again.
+/// The reason why a section could not be parsed, or not be serialized.
 enum SectionError {
     Read(toml::de::Error),
     Write(toml::ser::Error),
 }
 
 impl Section {
-    /// The section of this name, which is read as a `T`.
+    /// Declares a section that is parsed as a `T`.
     pub fn of<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
         Self {
             name,
@@ -58,8 +57,8 @@ impl Section {
         }
     }
 
-    /// A section whose owner is not part of this build: whatever it holds is taken, and nothing
-    /// comes of it.
+    /// Declares a section whose owner is not part of this build. Its content is accepted and
+    /// ignored.
     pub fn absent(name: &'static str) -> Self {
         Self {
             name,
@@ -67,12 +66,11 @@ impl Section {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Reads this section of a parsed file.
+    /// Checks this section of a parsed file.
     pub(super) fn check(&self, table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
         match self.kind {
             SectionKind::Typed { check, .. } => check(self.name, table),
@@ -80,7 +78,7 @@ impl Section {
         }
     }
 
-    /// What may stand in it, as JSON Schema; anything where its owner is not part of this build.
+    /// Returns the JSON Schema of the section; a section without an owner accepts anything.
     pub(super) fn schema(&self) -> serde_json::Value {
         match self.kind {
             SectionKind::Typed { schema, .. } => schema(),
@@ -110,7 +108,7 @@ fn check_as<T: DeserializeOwned>(
     .deserialize(toml::Deserializer::from(table))
 }
 
-/// Reads one section of a document and nothing else of it.
+/// Deserializes one section of a document and ignores the others.
 struct Only<T> {
     name: &'static str,
     owner: PhantomData<T>,
@@ -143,7 +141,8 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Only<T> {
     }
 }
 
-/// The first key that is neither of the core nor of these sections, and the message for it.
+/// Returns the first key that belongs neither to the core nor to these sections, with the error
+/// message.
 pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
     let known: Vec<_> = Config::KEYS
         .into_iter()
@@ -153,8 +152,8 @@ pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String
     Some((unknown.clone(), problem::unknown_key(unknown, &known)))
 }
 
-/// Removes the keys of the top level that are neither of the core nor of these sections; returns
-/// the offset of each and the message for it.
+/// Removes the top-level keys that belong neither to the core nor to these sections. Returns the
+/// offset and the error message of each.
 pub(super) fn unknown_keys(
     table: &mut Spanned<DeTable<'_>>,
     sections: &[Section],
@@ -179,7 +178,7 @@ pub(super) fn unknown_keys(
         .collect()
 }
 
-/// What a merged table says in these sections.
+/// Checks these sections of a merged table and returns them by name.
 pub(super) fn read(
     table: &Table,
     sections: &[Section],
@@ -199,7 +198,7 @@ pub(super) fn read(
     Ok(read)
 }
 
-/// The whole configuration as a table, with the defaults of all sections.
+/// Returns the whole configuration as a table, with the defaults of all sections.
 pub(super) fn whole(config: &Config, sections: &[Section]) -> Result<Table, ConfigError> {
     let mut whole = Table::try_from(config).map_err(ConfigError::NotToml)?;
     for section in sections {

@@ -1,5 +1,5 @@
-//! Environment variables that begin with `HAFT_`: the key each one sets, and those that set
-//! nothing.
+//! Environment variables that begin with `HAFT_`: the configuration keys they set, and the ones
+//! without effect.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,7 @@ use super::section::Section;
 
 const PREFIX: &str = "HAFT_";
 
-/// Variables that haft reads or sets itself, or that its deployment files use, and that are not
-/// configuration keys.
+/// Variables that haft or its deployment files use and that are not configuration keys.
 const KNOWN: [&str; 6] = [
     "HAFT_HOME",
     "HAFT_COMPLETE",
@@ -22,10 +21,10 @@ const KNOWN: [&str; 6] = [
     "HAFT_DB_PASSWORD",
 ];
 
-/// Prefixes of variables that only tests and benches of haft read.
+/// Prefixes of variables that only haft's tests and benchmarks use.
 const DEVELOPMENT: [&str; 2] = ["HAFT_TEST_", "HAFT_BENCH_"];
 
-/// Other variables that only tests and benches of haft read.
+/// Further variables that only haft's tests and benchmarks use.
 const OF_TESTS: [&str; 5] = [
     "HAFT_FIXTURE_BINARY",
     "HAFT_OWN_SESSIONS",
@@ -34,14 +33,13 @@ const OF_TESTS: [&str; 5] = [
     "HAFT_TRAJECTORIES",
 ];
 
-/// Keys of front ends that have a variable without a section. They are known only where their front
-/// end declares them.
+/// Top-level keys of front ends that can be set by a variable. They count only if the front end
+/// declares them as a section.
 const OF_FRONT_ENDS: [&str; 2] = ["LOG_LEVEL", "LANGUAGE"];
 
 /// A variable that begins with `HAFT_` and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVariable {
-    /// The name of the variable.
     pub name: String,
     /// The variable that was probably meant.
     pub suggestion: Option<String>,
@@ -75,8 +73,8 @@ pub(super) fn key_of(name: &str, sections: &[Section]) -> Option<String> {
     (rest == "MODEL" || is_front_end || rest.contains("__")).then(|| key.replace("__", "."))
 }
 
-/// Lists the variables that begin with `HAFT_` and mean nothing. A variable that a value of the
-/// configuration names, such as `api_key_env` or a command of a hook, is not one of them.
+/// Lists the variables that begin with `HAFT_` and have no effect. Variables that a value of the
+/// configuration mentions, such as `api_key_env` or the command of a hook, are not listed.
 pub(super) fn unknown(
     environment: &[(String, String)],
     values: &BTreeMap<String, Value>,
@@ -105,7 +103,7 @@ pub(super) fn unknown(
     found.collect()
 }
 
-/// True if a text in `value` holds `name` as a whole word.
+/// True if a string in `value` contains `name` as a whole word.
 fn names(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => {
@@ -120,8 +118,8 @@ fn names(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Every variable that can be suggested: those of the keys with plain names, and those haft reads
-/// itself.
+/// Returns the variables that can be suggested: those of the keys with plain names, and
+/// `HAFT_HOME`.
 fn candidates(sections: &[Section]) -> Vec<String> {
     fn add(node: &serde_json::Value, path: &str, all: &mut Vec<String>) {
         let Some(fields) = node
@@ -152,8 +150,8 @@ fn candidates(sections: &[Section]) -> Vec<String> {
     all
 }
 
-/// The candidate that differs from `name` only in its underscores, else the one with the fewest
-/// other letters, else the one whose last part is the rest of `name`.
+/// Returns the candidate that differs from `name` only in its underscores, else the one with the
+/// fewest differing letters, else the one whose last part equals the rest of `name`.
 fn nearest(name: &str, candidates: &[String]) -> Option<String> {
     let plain = |name: &str| name.to_ascii_uppercase().replace('_', "");
     let wanted = plain(name);

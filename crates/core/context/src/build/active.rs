@@ -1,4 +1,5 @@
-//! The request that asks a model to describe a folder anew after a turn changed files in it.
+//! Builds the request that asks a model for a new description of a folder after a turn changed
+//! files in it.
 
 use haft_types::{ModelSpec, PromptLanguage, Request, TokenCounter, prompt};
 use minijinja::context;
@@ -7,35 +8,34 @@ use crate::build::system::render_text;
 use crate::error::ContextError;
 use crate::reduce::compaction::plain_request;
 
-/// What a model is told of a folder that changed.
+/// The facts that the model gets about a changed folder.
 #[derive(Clone, Debug)]
 pub struct FolderChange<'a> {
-    /// The folder, as the project knows it.
+    /// The folder's path in the project.
     pub folder: &'a str,
-    /// What was written of it before.
+    /// The previous description of the folder.
     pub before: Option<&'a str>,
-    /// The names in it.
+    /// The names of the folder's entries.
     pub names: &'a [String],
-    /// The files that changed.
+    /// The files that changed in the folder.
     pub files: &'a [ChangedFile],
-    /// What the user asked for.
+    /// The user's request in the turn.
     pub task: &'a str,
-    /// What the agent answered.
+    /// The agent's answer in the turn.
     pub answer: &'a str,
 }
 
-/// A file that changed.
 #[derive(Clone, Debug)]
 pub struct ChangedFile {
-    /// Its path in the project.
+    /// The path in the project.
     pub path: String,
-    /// What became of it, in one word.
+    /// The kind of change, in one word.
     pub change: &'static str,
-    /// Its beginning as it is now; empty when it is gone or is no text.
+    /// The beginning of the current content; empty if the file was deleted or is not text.
     pub text: String,
 }
 
-/// Makes the request.
+/// Builds the request for a new description of the folder.
 pub fn active_request(
     change: &FolderChange<'_>,
     language: PromptLanguage,

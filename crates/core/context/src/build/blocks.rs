@@ -1,8 +1,8 @@
-//! Blocks: an assistant message with tool calls together with all its results.
+//! Blocks: an assistant message with tool calls, together with all its results.
 //!
-//! [`repair`] brings stored messages into a form every API accepts, in one pass. Afterwards every
-//! block is whole and contiguous, no result stands without its call, and everything else is in the
-//! order it was stored in. Messages that need no repair are shared, not copied.
+//! [`repair_blocks`] brings stored messages into a form that every API accepts, in one pass.
+//! Afterwards every block is complete and contiguous, every result follows its call, and all other
+//! messages keep their stored order. Messages that need no repair are shared, not copied.
 
 use std::mem;
 use std::sync::Arc;
@@ -12,37 +12,33 @@ use haft_types::{
 };
 use haft_types::{Metadata, ToolResult};
 
-/// Messages in sendable order, and where their blocks are.
+/// Messages in an order that every API accepts, with the positions of their blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
-    /// The messages.
     pub entries: Vec<Arc<Entry>>,
-    /// What had to be repaired, in order.
+    /// The differences from the stored messages, in order.
     pub repairs: Vec<Repair>,
-    /// For each message the index of the first message of its block; its own index outside a
+    /// For each message, the index of the first message of its block, or its own index outside a
     /// block.
     pub(crate) starts: Vec<u32>,
 }
 
-/// One difference between what is stored and what is sent.
+/// A difference between the stored messages and those sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// A call of this message had no result and got one that says so.
+    /// A call of this message had no result and got an [`interrupted_result`].
     Interrupted {
         /// The assistant message.
         message: MessageId,
     },
-    /// This result, or part of it, answers no open call and is not sent.
+    /// Some or all results in this message answer no open call and are not sent.
     OrphanResult {
         /// The tool message.
         message: MessageId,
     },
-    /// This message lay inside a block and is sent after it.
-    MovedBehindBlock {
-        /// The message.
-        message: MessageId,
-    },
-    /// This stored system message is not sent: the system layer takes its place.
+    /// This message was stored inside a block and is sent after that block.
+    MovedBehindBlock { message: MessageId },
+    /// This stored system message is not sent, because the system layer replaces it.
     StoredSystem {
         /// The system message.
         message: MessageId,
@@ -50,8 +46,8 @@ pub enum Repair {
 }
 
 impl Blocks {
-    /// Where something may be put at or before `index` without splitting a block: `index` itself,
-    /// or the start of the block it lies inside.
+    /// Returns the last position at or before `index` where a message can be inserted without
+    /// splitting a block: `index` itself, or the start of the block around it.
     pub fn before_block(&self, index: usize) -> usize {
         self.starts
             .get(index)
@@ -64,12 +60,12 @@ impl Blocks {
     }
 }
 
-/// Finds the blocks and repairs what is broken.
+/// Finds the blocks and repairs broken ones.
 ///
-/// A block reaches to its last matching result even if another message lies between; a foreign
-/// result or the next assistant message with calls ends it. A message caught inside is sent
-/// directly after the block. A call without result gets an [`interrupted`] one; a result without
-/// call is left out, as is a stored system message.
+/// A block ends with its last matching result, even if other messages lie between; a foreign result
+/// or the next assistant message with calls ends it early. Messages stored inside a block are sent
+/// directly after it. A call without a result gets an [`interrupted_result`]. Results without a
+/// call and stored system messages are left out.
 pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
     let mut pass = RepairPass {
         out: Blocks {
@@ -93,18 +89,18 @@ struct RepairPass<'a> {
     out: Blocks,
     open: Option<OpenBlock<'a>>,
     counter: &'a dyn TokenCounter,
-    // Lists that are used again, so that a long history does not allocate block by block.
+    // Buffers that are reused, so that a long history does not allocate for every block.
     spare: Vec<&'a ToolCall>,
     keep: Vec<bool>,
 }
 
-/// A block whose results are still being looked for.
+/// A block that still waits for results.
 struct OpenBlock<'a> {
     start: usize,
     caller: &'a Message,
     waiting: Vec<&'a ToolCall>,
     caught: Vec<&'a Arc<Entry>>,
-    /// How many of the caught messages lie before the last result found.
+    /// The number of caught messages stored before the last matching result.
     inside: usize,
 }
 
@@ -137,7 +133,7 @@ impl<'a> RepairPass<'a> {
         }
     }
 
-    /// Puts a result behind its call, or leaves it out.
+    /// Adds a result to the open block, or leaves it out if no call matches.
     fn result(&mut self, entry: &'a Arc<Entry>) {
         let id = entry.message.message_id;
         let Some(open) = &mut self.open else {
@@ -205,7 +201,8 @@ impl<'a> RepairPass<'a> {
     }
 }
 
-/// The message with only those results that are to be kept, each with the pictures that follow it.
+/// Returns the message with only the results that `keep` selects, each with the images that follow
+/// it.
 fn only(message: &Message, keep: &[bool]) -> Message {
     let mut keep = keep.iter();
     let mut kept = true;
@@ -223,8 +220,8 @@ fn only(message: &Message, keep: &[bool]) -> Message {
 const INTERRUPTED: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
                            check its effects before calling it again.";
 
-/// The result that stands for a missing one. It depends on the call alone, so what is sent today
-/// and what is stored on a resume tomorrow are the same bytes under the same id.
+/// Builds the result that stands in for a missing one. The message depends on the call alone, so
+/// the one sent now and the one stored at a later resume have equal bytes and ids.
 pub fn interrupted(caller: &Message, call: &ToolCall) -> Message {
     let result = ToolResult {
         tool_call_id: call.id.clone(),

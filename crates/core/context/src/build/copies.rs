@@ -1,18 +1,19 @@
-//! `cache-aware` placement: copies of reminders stay where they were sent, new ones are appended.
+//! `cache-aware` placement: copies of reminders stay where they were sent, and new copies are
+//! appended.
 //!
 //! ```text
-//! S U A T                 a result has just shown the TODO list: its first copy waits until that is too far from the end
-//! S U A T *¹              what nothing says yet is said at the end
-//! S U A T *¹ A T          nothing to say: nothing moves, the request only appends
+//! S U A T                 a result has just shown the TODO list: no copy is needed until that result is too far from the end
+//! S U A T *¹              a reminder that no message states yet is appended
+//! S U A T *¹ A T          all reminders are stated: nothing moves, the request only appends
 //! S U A T *¹ A T *²       the list changed, or its newest copy was too far from the end
-//! S U a t A T *²          the prefix is rewritten or cold anyway: what was said before the newest copy goes
+//! S U a t A T *²          the prefix is rewritten or cold anyway: older copies are dropped
 //! ```
 //!
-//! Invariants: on a warm prefix no copy moves, changes or goes. Behind a break everything is sent
-//! anew, so copies behind it go and those before it stay. The newest copy of each kind is what the
-//! kind says now, and no further than [`Policy::max_distance`](crate::Policy) messages from the
-//! end. While no copy of the TODO list stands, the newest result of a TODO tool that shows the same
-//! list takes its place.
+//! Invariants: on a warm prefix no copy moves, changes or is removed. After a break everything is
+//! sent anew, so copies after the break are removed and those before it stay. The newest copy of
+//! each kind holds the kind's current text and is at most [`Policy::max_distance`](crate::Policy)
+//! messages from the end. While the request has no copy of the TODO list, the newest result of a
+//! TODO tool that shows the current list takes its place.
 
 use std::borrow::Cow;
 use std::mem;
@@ -27,21 +28,22 @@ use crate::carried::ReminderCopy;
 use crate::reduce::compress::tool_name;
 use crate::snapshot::Snapshot;
 
-/// A copy in its place: before the item with this index.
+/// A copy and the index of the item that it comes before.
 struct StandingCopy {
     before: usize,
     copied: Copied,
 }
 
-/// What a kind says now.
+/// The current text of a reminder kind, as a message that can be appended.
 struct LiveCopy {
     owned: Owned,
     says: ContentHash,
-    /// Whether it must be near the end. That there is nothing left to say need not be said twice.
+    /// True if a copy must be near the end. A message that only says that the kind is empty is not
+    /// repeated.
     repeat: bool,
 }
 
-/// Lays a request out, and tells which copies of reminders it holds.
+/// Lays out the request, and returns its segments and the reminder copies among them.
 pub(crate) fn lay_out(
     mut layers: Layers,
     snapshot: &Snapshot<'_>,
@@ -96,8 +98,8 @@ pub(crate) fn lay_out(
     (segments, kept)
 }
 
-/// The index of the item before which a copy stands that was sent behind this message; `None` when
-/// the message is gone.
+/// Returns the index of the item that a copy comes before if it was sent after the message `after`;
+/// `None` if that message is gone.
 fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
@@ -106,8 +108,8 @@ fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     Some(index)
 }
 
-/// How many of the copies stand where nothing before them has changed since the request before,
-/// themselves included.
+/// Returns how many of the first copies are unchanged since the previous request, along with
+/// everything before them.
 fn untouched(
     head: &[Segment],
     items: &[TimelineItem],
@@ -144,7 +146,7 @@ fn untouched(
         .count()
 }
 
-/// The request as far as it is laid out: copies stand among the items.
+/// The segments laid out so far, with the copies among the items.
 struct LaidMessages<'a> {
     head: &'a [Segment],
     items: &'a [TimelineItem],
@@ -156,8 +158,8 @@ impl LaidMessages<'_> {
         self.head.len() + self.items.len() + self.standing.len()
     }
 
-    /// The place of the result that shows the TODO list as it is, where the newest result of a TODO
-    /// tool does.
+    /// Returns the position of the newest result of a TODO tool, if it shows the list exactly as
+    /// `text` does.
     fn shows_list(&self, text: &str) -> Option<usize> {
         let mut items = self.items.iter().enumerate().rev();
         let (index, shown) = items.find_map(|(index, item)| Some((index, shown_list(item)?)))?;
@@ -173,7 +175,7 @@ impl LaidMessages<'_> {
     }
 }
 
-/// The list that a result of a TODO tool shows, line by line; `None` for other messages.
+/// Returns the lines of the TODO list in a result of a TODO tool; `None` for other messages.
 fn shown_list(item: &TimelineItem) -> Option<Vec<&str>> {
     let message = &item.entry.message;
     let is_list = |one: &&ToolResult| {
@@ -189,7 +191,7 @@ fn shown_list(item: &TimelineItem) -> Option<Vec<&str>> {
     Some(list.envelope.text.lines().filter(is_entry).collect())
 }
 
-/// The reminders that must be said at the end.
+/// Returns the reminders that must be appended.
 fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) -> Vec<LiveCopy> {
     let mut length = laid.length();
     let mut waiting: Vec<_> = KINDS
@@ -197,7 +199,7 @@ fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) ->
         .filter_map(|kind| live(kind, run, laid, snapshot))
         .collect();
     let mut append = Vec::new();
-    // Whatever is appended pushes the other copies further from the end.
+    // Each appended reminder moves the other copies further from the end.
     loop {
         let is_far = |place: usize| length - 1 - place > snapshot.policy.max_distance as usize;
         let (now, later): (Vec<_>, Vec<_>) =
@@ -217,8 +219,8 @@ fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) ->
     append
 }
 
-/// What a kind says now, with the place of the message that says so already; `None` when it says
-/// nothing and nothing must be taken back.
+/// Returns the current text of `kind`, with the position of the message that already states it.
+/// `None` if the kind is empty and no earlier copy must be retracted.
 fn live(
     kind: ReminderKind,
     run: &[Owned],
@@ -266,7 +268,7 @@ fn live(
     ))
 }
 
-/// The hash of what a kind says but for the clock.
+/// Returns the hash of the kind's text without the clock.
 fn timeless(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
     let reminders = snapshot.reminders.map(|reminders| Reminders {
         clock: None,
@@ -279,7 +281,7 @@ fn timeless(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
         .iter()
         .find(|(owner, _)| *owner == kind.owner)
         .map(|(_, entry)| entry.hash);
-    // The clock is all it says.
+    // The text consists of the clock alone.
     said.unwrap_or_else(|| ContentHash::of(kind.owner.as_bytes()))
 }
 

@@ -1,8 +1,8 @@
-//! The documents layer: rules and other standing texts, each kind as a pair of user message and
-//! acknowledgement.
+//! The documents layer: rules and other standing texts, each kind as a user message and an
+//! acknowledgment.
 //!
-//! Made once when the files are read and shared by every request until they change, so the bytes
-//! are stable.
+//! The layer is built when the files are read and is shared by all requests until a file changes,
+//! so its bytes are stable.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use haft_types::{Entry, Role, TokenCounter};
 
 use crate::memo::{EntryMaker, RecallTool};
 
-/// The kinds of documents, in the order they are sent.
+/// The kinds of documents, in sending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DocumentKind {
     /// Documentation of libraries.
@@ -23,30 +23,26 @@ pub enum DocumentKind {
     CodeLaw,
 }
 
-/// When a document must be sent.
+/// Decides whether a document is left out when room is short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Need {
-    /// In every request.
+    /// Sent in every request.
     #[default]
     Always,
-    /// Unless room is short.
+    /// Left out if room is short.
     IfRoom,
 }
 
-/// One document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its kind.
     pub kind: DocumentKind,
-    /// The library or file path it is headed by.
+    /// The library name or file path that serves as heading.
     pub heading: String,
-    /// Its text.
     pub text: String,
-    /// Whether it may be left out when room is short.
     pub need: Need,
 }
 
-/// The documents layer.
+/// The documents layer of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     sources: Vec<Document>,
@@ -96,7 +92,7 @@ impl DocumentKind {
 }
 
 impl Documents {
-    /// Makes the layer. Documents of a kind stay in the order given; empty ones are left out.
+    /// Builds the layer. Documents of one kind keep their order; empty ones are left out.
     pub fn new(sources: Vec<Document>, counter: &dyn TokenCounter) -> Self {
         let maker = EntryMaker {
             counter,
@@ -127,8 +123,8 @@ impl Documents {
         Self { sources, messages }
     }
 
-    /// The layer as it was sent: owners and messages of its segments. Nothing of it can be left
-    /// out.
+    /// Restores the layer from the owners and messages of a sent request's segments. The sources
+    /// are unknown, so single documents cannot be left out.
     pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
         let owner = |name: &str| {
             DocumentKind::ALL
@@ -145,7 +141,7 @@ impl Documents {
         }
     }
 
-    /// The layer with only those documents that must be sent in every request.
+    /// Returns the layer with only those documents that every request must contain.
     pub(crate) fn always(&self, counter: &dyn TokenCounter) -> Self {
         let needed = self.sources.iter().filter(|one| one.need == Need::Always);
         Self::new(needed.cloned().collect(), counter)

@@ -1,8 +1,8 @@
-//! Message ids the model can name: a last line on each message, added when a request is built and
-//! never stored.
+//! Message id hints: a last line on each message with an id by which the model can refer to it.
+//! Hints are added when a request is built and are never stored.
 //!
-//! The line is put on a message from its first request on, the current input included, so that it
-//! never changes what was sent before. Summaries stand verbatim and carry none.
+//! A message has the line from its first request on, including the current input, so that sent
+//! bytes never change later. Summaries are sent verbatim and have no hint.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn carries(item: &TimelineItem, ids: MessageIds) -> bool {
     }
 }
 
-/// The tokens the hints will add.
+/// Returns the tokens that the hints will add.
 pub(crate) fn tokens(line: &Timeline, ids: MessageIds, counter: &dyn TokenCounter) -> u64 {
     match ids {
         MessageIds::Off => 0,
@@ -38,7 +38,7 @@ pub(crate) fn tokens(line: &Timeline, ids: MessageIds, counter: &dyn TokenCounte
     }
 }
 
-/// Adds the hints.
+/// Adds a hint to every message that `ids` selects.
 pub(crate) fn add(line: &mut Timeline, ids: MessageIds, maker: EntryMaker<'_>) {
     for item in line.items.iter_mut().filter(|item| carries(item, ids)) {
         item.entry = hinted(&item.entry, maker);
@@ -62,8 +62,8 @@ fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
             result.envelope.text = format!("{}\n\n{hint}", result.envelope.text);
             return message;
         }
-        // Before the calls: some APIs take no text after them. A signed text must stay as it was
-        // signed.
+        // The hint goes before the calls, because some APIs accept no text after them. Signed text
+        // must stay unchanged.
         let calls = |part: &Part| matches!(part, Part::ToolCall(_));
         let end = message
             .content
@@ -81,7 +81,7 @@ fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     })
 }
 
-/// The text without any hint line it repeats.
+/// Returns the text without hint lines that the model repeated.
 pub fn strip_hints(text: &str) -> Cow<'_, str> {
     if !text.contains(OPEN) {
         return Cow::Borrowed(text);
@@ -92,22 +92,22 @@ pub fn strip_hints(text: &str) -> Cow<'_, str> {
     Cow::Owned(stripped)
 }
 
-/// Takes repeated hint lines out of text that arrives in pieces. What may yet become a hint is held
-/// back, the line breaks before it included; each character is looked at once, or twice if it shows
-/// that what was held back is none.
+/// Removes repeated hint lines from streamed text. Characters that may become a hint are held back,
+/// including the line breaks before them. Each character is examined once, or twice if the held
+/// text turns out not to be a hint.
 ///
-/// Only for what a model says: the arguments of a call are the model's own text, whatever they
-/// hold.
+/// Apply the filter only to the model's text, not to the arguments of its calls, which must stay as
+/// the model wrote them.
 #[derive(Debug, Default)]
 pub struct HintFilter {
-    /// Line breaks that go with a hint, if one follows.
+    /// Line breaks that are removed with a hint, if one follows.
     breaks: usize,
-    /// The beginning of what may be a hint.
+    /// Held text that may be the beginning of a hint.
     held: String,
 }
 
 impl HintFilter {
-    /// What can be shown now.
+    /// Adds `piece` and returns the text that can be shown now.
     pub fn feed(&mut self, piece: &str) -> String {
         let mut shown = String::with_capacity(piece.len());
         for c in piece.chars() {
@@ -116,7 +116,7 @@ impl HintFilter {
         shown
     }
 
-    /// What was held back and is no hint, since nothing follows. The filter is as new.
+    /// Returns the held text, which is not a hint because nothing follows, and resets the filter.
     pub fn finish(&mut self) -> String {
         let mut shown = String::new();
         self.release(&mut shown);
@@ -139,7 +139,7 @@ impl HintFilter {
             }
             match c {
                 '\n' => self.breaks += 1,
-                // No other bracket is part of a hint, so nothing held back before this one can be.
+                // A hint contains no other bracket, so text held before this one is not a hint.
                 '[' => self.held.push(c),
                 _ => {
                     self.release(shown);
@@ -149,7 +149,7 @@ impl HintFilter {
         }
     }
 
-    /// Whether the beginning of a hint goes on with this character.
+    /// True if `c` continues the beginning of a hint.
     fn goes_on(&self, c: char) -> bool {
         match self.held.strip_prefix(OPEN) {
             Some(id) => id.len() < 8 && c.is_ascii_hexdigit(),

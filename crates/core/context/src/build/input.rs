@@ -1,33 +1,33 @@
-//! Input treatment: files and folders mentioned with `@` are named to the model, which looks at
-//! them itself. No content is injected.
+//! Input treatment: files and folders that the user mentions with `@` are named to the model, which
+//! reads them itself. No content is injected.
 //!
-//! What is a mention. The `@` stands after no ASCII letter or digit (`me@example.com` is none,
-//! `请看@src/a.rs` is one). The path is the longest run of ASCII letters, digits and `/ . _ -`,
-//! without dots at its end; or the longest one with other letters that exists; or whatever stands
-//! in quotes. It stays inside the project. A word that may well mean something else counts only
-//! where the project has it: one without an extension (`@someone`, `@types/node`) and a version
-//! (`@v1.2`).
+//! A mention follows these rules. The `@` does not follow an ASCII letter or digit
+//! (`me@example.com` is no mention, `请看@src/a.rs` is one). The path is the longest run of ASCII
+//! letters, digits and `/ . _ -` without trailing dots, or the longest existing path that includes
+//! other letters, or quoted text. The path stays inside the project. Words that often mean
+//! something else count only if the project has such a path: words without an extension
+//! (`@someone`, `@types/node`) and versions (`@v1.2`).
 
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::iter;
 
-/// What a path that exists in the project is.
+/// The kind of an existing project path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MentionKind {
-    /// To be read.
+    /// A file, which the model should read.
     File,
-    /// To be listed.
+    /// A folder, which the model should list.
     Folder,
 }
 
-/// How often one input may ask what a path is: a pasted log may be full of `@`.
+/// Maximum path lookups per input: a pasted log may be full of `@`.
 const MOST_LOOKUPS: usize = 2_000;
-/// Longer words with other characters than ASCII are no paths, in bytes.
+/// Longer words with non-ASCII characters are not treated as paths.
 const LONGEST: usize = 512;
 
-/// The tools with which the model can look at what the user mentions.
+/// The tools that the model has for reading mentioned files and folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MentionTools {
     /// True if the model has `read_file`.
@@ -44,11 +44,11 @@ impl MentionTools {
     };
 }
 
-/// The input as it is stored and sent: the user's text, then one reminder that names the mentioned
-/// files and folders. The reminder names no tool that the model does not have.
+/// Returns the input as it is stored and sent: the user's text, then a reminder that names the
+/// mentioned files and folders. The reminder names only tools that the model has.
 ///
-/// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are
-/// named before "(and N more…)".
+/// `lookup` returns the kind of a project-relative path, or `None` if the path does not exist. At
+/// most `max_named` paths are named before "(and N more…)".
 pub fn treat_input(
     text: &str,
     most: usize,
@@ -120,8 +120,8 @@ pub fn treat_input(
     treated
 }
 
-/// The user's own words of an input: without what was piped in, and without what is said here of
-/// the files they mention.
+/// Returns the user's own text of an input, without piped text and without the reminder about
+/// mentioned files.
 pub(crate) fn own_words(text: &str) -> &str {
     let reminder = text
         .rfind("\n\n<system-reminder>\n")
@@ -130,7 +130,7 @@ pub(crate) fn own_words(text: &str) -> &str {
     own.split_once("\n<stdin>\n").map_or(own, |(own, _)| own)
 }
 
-/// The paths mentioned, in order, each once.
+/// Returns the mentioned paths in order, each once.
 fn mentions<'a>(
     text: &'a str,
     lookup: &dyn Fn(&str) -> Option<MentionKind>,
@@ -170,14 +170,14 @@ fn mentions<'a>(
     found
 }
 
-/// What stands before the closing quote, on the same line.
+/// Returns the path before the closing quote, which must be on this line.
 fn quoted_path(text: &str) -> Option<&str> {
     let end = text.find(['"', '\n'])?;
     let path = &text[..end];
     (text[end..].starts_with('"') && stays_inside(path)).then_some(path)
 }
 
-/// The path at the front of the text.
+/// Returns the path at the start of the text, with its kind.
 fn bare_path<'a>(
     text: &'a str,
     lookup: &dyn Fn(&str) -> Option<MentionKind>,
@@ -187,13 +187,13 @@ fn bare_path<'a>(
     if let Some(found) = foreign_path(text, end, plain, lookup) {
         return Some(found);
     }
-    // Dots at the end are the sentence's.
+    // Trailing dots belong to the sentence.
     let path = text[..end].trim_end_matches('.');
     if !stays_inside(path) {
         return None;
     }
     let doubtful = !path.ends_with('/') && !has_extension(path) || is_version(path);
-    // So are other marks, where there is such a path without them: `_@a.rs_`, `@a.rs/@b.rs`.
+    // Other trailing marks may too; try the path without them as well: `_@a.rs_`, `@a.rs/@b.rs`.
     let bare = path.trim_end_matches(['.', '/', '_', '-']);
     let bare = Some(bare).filter(|bare| *bare != path && stays_inside(bare));
     match iter::once(path)
@@ -206,8 +206,9 @@ fn bare_path<'a>(
     }
 }
 
-/// The longest path with other characters than ASCII that exists. Languages without spaces go on
-/// after it at once, so it may end before any such letter after `plain_end`.
+/// Returns the longest existing path that contains non-ASCII characters. Languages without spaces
+/// continue right after a path, so the path may end before any non-ASCII character after
+/// `plain_end`.
 fn foreign_path<'a>(
     text: &'a str,
     plain_end: usize,
@@ -238,7 +239,7 @@ fn foreign_path<'a>(
     })
 }
 
-/// What a path would be that does not exist, or not yet.
+/// Guesses the kind of a path that does not exist.
 fn kind_by_name(path: &str) -> MentionKind {
     if path.ends_with('/') {
         MentionKind::Folder
@@ -253,8 +254,8 @@ fn has_extension(path: &str) -> bool {
         .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
 }
 
-/// Numbers with dots between them, with or without a `v` before and more after a hyphen: `v1.2`,
-/// `2.0.0-rc.1`.
+/// True for numbers separated by dots, with an optional `v` before and an optional suffix after a
+/// hyphen: `v1.2`, `2.0.0-rc.1`.
 fn is_version(word: &str) -> bool {
     let numbers = word.split('-').next().unwrap_or_default();
     let numbers = numbers.strip_prefix(['v', 'V']).unwrap_or(numbers);
@@ -263,7 +264,7 @@ fn is_version(word: &str) -> bool {
         .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Not empty, not absolute, and at no point above the project.
+/// True if the path is relative, not empty, and never leads above the project.
 fn stays_inside(path: &str) -> bool {
     let mut depth = 0_i32;
     for part in path.split('/') {

@@ -1,12 +1,12 @@
-//! The rules every request keeps, checked on the finished request. A violation is a bug or a broken
-//! import, so the error names the message.
+//! Checks the rules that every request keeps, on the finished request. A violation is a bug or a
+//! broken import, so the error names the message.
 
 use haft_types::{MessageId, Part, Request, Role};
 
 use crate::build::system::SystemSection;
 use crate::error::IntegrityError;
 
-/// Checks the finished request. One pass; sizes are the business of the budget.
+/// Checks the finished request in one pass. Sizes are checked by the budget.
 pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(), IntegrityError> {
     let messages = || {
         request
@@ -52,7 +52,7 @@ pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(),
 fn blocks_whole<'a>(
     messages: impl Iterator<Item = &'a haft_types::Message>,
 ) -> Result<(), IntegrityError> {
-    // The calls waiting for their results, and the message that made them.
+    // Calls without a result so far, and the message that made them.
     let mut waiting: Vec<&str> = Vec::new();
     let mut caller = None;
     for message in messages {

@@ -21,17 +21,17 @@ use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::{Policy, View};
 use crate::snapshot::Snapshot;
 
-/// Who put a message there, and the message.
+/// A message with its owner, the name of the part of haft that added it.
 pub(crate) type Owned = (&'static str, Arc<Entry>);
 
-/// A copy of a reminder that was sent, as a message again.
+/// A reminder copy of an earlier request, rebuilt as a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) copy: ReminderCopy,
     pub(crate) owned: Owned,
 }
 
-/// The copies that earlier requests hold, where they are kept at all.
+/// Rebuilds the reminder copies of earlier requests; empty unless the placement keeps copies.
 fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
     let policy = snapshot.policy;
     let kept = snapshot
@@ -54,16 +54,16 @@ fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
         .collect()
 }
 
-/// Everything that will be sent, still apart.
+/// All parts of a request before they are laid out.
 pub(crate) struct Layers {
     pub(crate) system: Arc<Entry>,
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) documents: Vec<Owned>,
     pub(crate) run: Vec<Owned>,
-    /// Copies of reminders that earlier requests hold.
+    /// Reminder copies of earlier requests.
     pub(crate) copies: Vec<Copied>,
     pub(crate) line: Timeline,
-    /// Sections the system message must have.
+    /// Sections that the system message must have.
     pub(crate) required: &'static [SystemSection],
 }
 
@@ -89,8 +89,8 @@ impl Layers {
         }
     }
 
-    /// The estimated tokens of everything but the line. Of reminders this is the most they can
-    /// take: all copies stay and the whole run is appended.
+    /// Returns the estimated tokens of everything but the timeline. For reminders this is the
+    /// maximum: all copies stay and the whole run is appended.
     pub(crate) fn fixed(&self) -> u64 {
         let tools = Arc::clone(&self.tools);
         let segments = Vec::new();
@@ -111,12 +111,12 @@ impl Layers {
         empty.tokens() + u64::from(self.system.tokens) + made
     }
 
-    /// The estimated tokens of the request.
+    /// Returns the estimated tokens of the request.
     pub(crate) fn tokens(&self) -> u64 {
         self.fixed() + self.line.tokens()
     }
 
-    /// Whether the next request will find the run where it is now.
+    /// Predicts the position of the run of reminders in the next request.
     pub(crate) fn outlook(&self, policy: &Policy) -> RunMotion {
         if policy.reminders == Placement::CacheAware {
             RunMotion::Appended
@@ -127,7 +127,7 @@ impl Layers {
         }
     }
 
-    /// What stands before the conversation.
+    /// Returns the segments before the conversation: system, documents and summaries.
     pub(crate) fn head(&self) -> Vec<Segment> {
         let documents = self
             .documents
@@ -149,8 +149,8 @@ impl Layers {
             .collect()
     }
 
-    /// Puts a line of the user's before a model that would speak first, because what it answered
-    /// was left out: not every API takes a conversation that begins with an answer.
+    /// Inserts a user message at the front if the conversation would begin with an answer whose
+    /// input was left out: not every API accepts that.
     pub(crate) fn let_the_user_open(&mut self, maker: EntryMaker<'_>) {
         const OPENING: &str = "[What was said before is left out.]";
         let Some(first) = self.line.items.first() else {
@@ -180,7 +180,7 @@ impl Layers {
         self.line.items.insert(0, opening);
     }
 
-    /// Lays them out in their order, the run among the history.
+    /// Lays out the layers in order, with the run of reminders in the history.
     pub(crate) fn into_segments(self, policy: &Policy) -> Vec<Segment> {
         let mut segments = self.head();
         let line = self.line;

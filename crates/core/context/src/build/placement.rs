@@ -1,7 +1,7 @@
-//! Where the run of reminders goes.
+//! The position of the run of reminders.
 //!
-//! A place is an index into the conversation without system, documents and summaries; the run is
-//! put before the message with that index. It never lies inside a block.
+//! A position is an index into the conversation without system, documents and summaries; the run is
+//! inserted before the message with that index, never inside a block.
 //!
 //! ```text
 //! after-tool-result:3    U A T A T A T  →  U A T * A T A T
@@ -20,27 +20,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::build::rounds::{TimelineItem, before_block};
 
-/// A rule for the place of the run.
+/// A rule for the position of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Directly after the n-th last tool result, or after the newest user message while there are
+    /// Directly after the n-th last tool result, or after the newest user message if there are
     /// fewer.
     AfterToolResult(u32),
     /// Directly before the n-th last assistant message.
     BeforeAssistant(u32),
-    /// This many messages before the end.
+    /// Before the n-th last message.
     FromEnd(u32),
     /// Before the conversation.
     Front,
-    /// After everything.
+    /// After the conversation.
     Tail,
-    /// After everything when a reminder is new, changed or far from the end; otherwise every copy
-    /// stays where it was sent.
+    /// At the end if a reminder is new, changed or far from the end; otherwise every copy stays
+    /// where it was sent.
     #[default]
     CacheAware,
 }
 
-/// Not the name of a place.
+/// The error for a text that names no placement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a place for reminders; use after-tool-result:N, before-assistant:N, from-end:N (N from 1), front, tail \
@@ -102,12 +102,12 @@ impl<'de> Deserialize<'de> for Placement {
     }
 }
 
-/// The index before which the run goes. `max_distance` bounds how far `after-tool-result` may lie
-/// before the end while the user has spoken since.
+/// Returns the index at which the run is inserted. `max_distance` limits its distance from the end
+/// under `after-tool-result`, once the user has written since.
 pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
         Placement::Front => 0,
-        // Where a copy goes that is new; the others are laid out by `copies`.
+        // The position of a new copy; `copies` lays out the others.
         Placement::Tail | Placement::CacheAware => items.len(),
         Placement::FromEnd(number) => match items.len().checked_sub(number as usize) {
             Some(index) => before_block(items, index),
@@ -134,7 +134,7 @@ pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) 
     }
 }
 
-/// Whether the run will stand in the same place after one more step of the tool loop.
+/// True if the run will keep its position after one more step of the tool loop.
 pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
     let fewer =
         |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
@@ -144,12 +144,12 @@ pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
         Placement::BeforeAssistant(number) => {
             fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1)
         }
-        // After the next result there must still be too few of them.
+        // There must be too few results even after the next one.
         Placement::AfterToolResult(number) => number > 1 && fewer(Role::Tool, number - 1),
     }
 }
 
-/// The indices of the messages with this role, newest first.
+/// Returns the indices of the messages with this role, newest first.
 fn positions(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
     items
         .iter()

@@ -1,8 +1,8 @@
 //! Reminders: role, TODO list, useful information and folder notes, sent as one run of user
 //! messages.
 //!
-//! The caller renders each kind's text afresh for every request, with the helpers here; this module
-//! adds the headings and keeps the order. Nothing here is stored in a conversation.
+//! The caller renders the text of each kind for every request, with the helpers of this module,
+//! which adds the headings and fixes the order. Reminders are never stored in a conversation.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use haft_types::{Entry, PromptLanguage, Role, prompt};
 use crate::memo::EntryMaker;
 use crate::policy::Policy;
 
-/// The texts of the run, each without its heading. An empty one is left out.
+/// The texts of the reminders without headings. Empty ones are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reminders {
-    /// Who the model is: [`RoleParts::join`].
+    /// The role of the model, from [`RoleParts::join`].
     pub role: Option<String>,
-    /// The TODO list: [`todo_text`].
+    /// The TODO list, from [`format_todo_list`].
     pub todo: Option<String>,
-    /// File ranges worth knowing: [`useful_text`].
+    /// File ranges to keep in mind, from [`format_useful_ranges`].
     pub useful: Option<String>,
-    /// Notes on folders: [`folder_notes_text`].
+    /// Notes on folders, from [`format_folder_notes`].
     pub folder_notes: Option<String>,
-    /// Date and time, sent only with `context.clock`: part of the role, or of the useful
-    /// information without one.
+    /// Date and time, sent only if `context.clock` is set: as part of the role, or of the useful
+    /// information if there is no role.
     pub clock: Option<String>,
 }
 
 impl Reminders {
-    /// The reminders a request was sent with, from the owners and texts of its segments: the newest
-    /// copy of each kind. `None` where it had none.
+    /// Restores the reminders of a sent request from the owners and texts of its segments, using
+    /// the newest copy of each kind. Returns `None` if the request had none.
     pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut texts: [Option<Option<String>>; KINDS.len()] = Default::default();
         for (owner, text) in segments {
@@ -47,7 +47,7 @@ impl Reminders {
             return None;
         }
         let [role, todo, useful, folder_notes] = texts.map(Option::flatten);
-        // The clock, where it was told, is part of a text by now.
+        // A clock that was sent is part of one of the texts by now.
         Some(Self {
             role,
             todo,
@@ -57,7 +57,7 @@ impl Reminders {
         })
     }
 
-    /// The run: owner and message of each kind that has something to say, in order.
+    /// Returns the owner and message of each kind that has text, in order.
     pub(crate) fn run(
         &self,
         policy: &Policy,
@@ -98,20 +98,20 @@ impl Reminders {
 /// One of the four kinds of reminders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReminderKind {
-    /// Who puts it into a request.
+    /// The owner of the kind's messages, such as `reminder:todo`.
     pub(crate) owner: &'static str,
     heading: &'static str,
 }
 
 impl ReminderKind {
-    /// The text under its heading, in its tag.
+    /// Returns the text under the kind's heading, in the reminder tag.
     pub(crate) fn headed(self, text: &str) -> String {
         tagged(&format!("{}\n\n{text}", self.heading))
     }
 }
 
-/// A text that haft writes by itself in the user's place, in the tag by which the system message
-/// explains it. What the text quotes of files and output cannot end the tag.
+/// Wraps a text that haft adds as a user message in the tag that the system message explains. File
+/// contents or output quoted in the text cannot close the tag.
 pub fn tagged(text: &str) -> String {
     format!(
         "{OPENING_TAG}\n{}\n{CLOSING_TAG}",
@@ -119,8 +119,8 @@ pub fn tagged(text: &str) -> String {
     )
 }
 
-/// The text without that tag; as it is where it has none, as in conversations stored by earlier
-/// versions.
+/// Returns the text without the reminder tag, or unchanged if it has none, as in conversations
+/// stored by earlier versions.
 pub fn untagged(text: &str) -> &str {
     let inside = text
         .strip_prefix(OPENING_TAG)
@@ -131,12 +131,12 @@ pub fn untagged(text: &str) -> &str {
 const OPENING_TAG: &str = "<system-reminder>";
 const CLOSING_TAG: &str = "</system-reminder>";
 
-/// Who puts the role definition there.
+/// The owner of the role reminder.
 pub(crate) const ROLE: &str = "reminder:role";
-/// Who puts the list of things to do there.
+/// The owner of the TODO reminder.
 pub(crate) const TODO: &str = "reminder:todo";
 
-/// The four kinds, in their order.
+/// The four kinds, in sending order.
 pub(crate) const KINDS: [ReminderKind; 4] = [
     ReminderKind {
         owner: ROLE,
@@ -156,7 +156,7 @@ pub(crate) const KINDS: [ReminderKind; 4] = [
     },
 ];
 
-/// What is said of a kind that has nothing to say any more.
+/// The text of a kind that has become empty.
 pub(crate) const NOTHING: &str =
     "Empty now: what stands under this heading further up no longer holds.";
 
@@ -165,28 +165,28 @@ fn filled(text: Option<&String>) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// A user message of the engine's own; equal text gives the equal message.
+/// Returns a user message written by haft; equal texts give equal messages.
 pub(crate) fn message(maker: EntryMaker<'_>, owner: &str, text: &str) -> Arc<Entry> {
     maker.made(owner, Role::User, text)
 }
 
-/// The pieces of an assembled role. Missing ones are skipped.
+/// The parts of the role reminder. Missing ones are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleParts<'a> {
-    /// The role definition itself.
+    /// The role definition.
     pub role: Option<&'a str>,
     /// The project's AGENTS.md.
     pub agents_md: Option<&'a str>,
-    /// The environment.
+    /// A description of the environment.
     pub environment: Option<&'a str>,
     /// Guidance for the platform.
     pub platform: Option<&'a str>,
-    /// For sub-agents: how to finish.
+    /// For sub-agents: instructions on how to finish.
     pub completion: Option<&'a str>,
 }
 
 impl RoleParts<'_> {
-    /// All parts, joined by empty lines; empty when there are none.
+    /// Joins all parts with empty lines between them.
     pub fn join(&self) -> String {
         let parts = [
             self.role,
@@ -205,17 +205,17 @@ impl RoleParts<'_> {
     }
 }
 
-/// A sub-agent without a role definition; it does not start.
+/// The error for a sub-agent without a role definition, which cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sub-agent `{name}` has no role definition and cannot start; write one in `{file}`")]
 pub struct MissingRole {
-    /// The sub-agent.
+    /// The sub-agent's name.
     pub name: String,
     /// The file to fix.
     pub file: String,
 }
 
-/// Checks that a sub-agent has a role definition.
+/// Returns an error if a sub-agent has no role definition.
 pub fn check_subagent_role(name: &str, role: Option<&str>, file: &str) -> Result<(), MissingRole> {
     match role {
         Some(role) if !role.trim().is_empty() => Ok(()),
@@ -226,36 +226,31 @@ pub fn check_subagent_role(name: &str, role: Option<&str>, file: &str) -> Result
     }
 }
 
-/// How far a TODO item has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TodoProgress {
-    /// Not begun.
     Pending,
-    /// Being done.
     InProgress,
-    /// Done.
     Completed,
 }
 
 /// One item of a TODO list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Todo<'a> {
-    /// What is to be done.
+    /// The task to do.
     pub content: &'a str,
-    /// How far it has come.
     pub progress: TodoProgress,
 }
 
-/// Whose TODO list is shown.
+/// The agent whose TODO list is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListOwner {
-    /// The reader's own.
+    /// The agent that receives the reminder.
     Reader,
-    /// The main agent's, shown to a sub-agent.
+    /// The main agent; its list is shown to a sub-agent.
     MainAgent,
 }
 
-/// The TODO list as text; empty for an empty list.
+/// Formats the TODO list; empty if there are no items.
 pub fn todo_text(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage) -> String {
     let mut text = String::new();
     if items.is_empty() {
@@ -277,22 +272,21 @@ pub fn todo_text(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage)
     text
 }
 
-/// A file range worth knowing, as it is on disk now.
+/// A file range that the model should keep in mind, with its current content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsefulRange<'a> {
-    /// The file.
     pub path: &'a str,
-    /// First line, from 1.
+    /// First line, counted from 1.
     pub start_line: u32,
     /// Last line.
     pub end_line: u32,
-    /// Why it is worth knowing.
+    /// The reason to keep the range in mind.
     pub description: &'a str,
-    /// The lines, or why they could not be read.
+    /// The lines, or the reason why they could not be read.
     pub content: Result<&'a str, &'a str>,
 }
 
-/// Useful information as text; empty without any.
+/// Formats the ranges; empty if there are none.
 pub fn useful_text(ranges: &[UsefulRange<'_>]) -> String {
     let mut text = String::new();
     for range in ranges {
@@ -322,16 +316,14 @@ pub fn useful_text(ranges: &[UsefulRange<'_>]) -> String {
     text
 }
 
-/// The notes on one folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderNotes<'a> {
-    /// The folder.
     pub folder: &'a str,
-    /// Its notes, newest last.
+    /// The notes, newest last.
     pub notes: &'a [String],
 }
 
-/// Folder notes as text, in the order given (shallow to deep); empty without any.
+/// Formats the notes of all folders in the given order (shallow to deep); empty if there are none.
 pub fn folder_notes_text(folders: &[FolderNotes<'_>]) -> String {
     let mut text = String::new();
     for FolderNotes { folder, notes } in folders {
@@ -347,12 +339,12 @@ pub fn folder_notes_text(folders: &[FolderNotes<'_>]) -> String {
     text
 }
 
-/// The text on one line: list items must stay list items.
+/// Puts the text on one line, because list items must stay list items.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A fence longer than any run of backticks inside.
+/// Returns a code fence longer than any run of backticks in `content`.
 fn fence_for(content: &str) -> String {
     let longest = content.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)

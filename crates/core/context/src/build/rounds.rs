@@ -1,8 +1,8 @@
-//! Rounds: from the user's own input to the finished answer.
+//! Rounds: a round lasts from the user's own input to the finished answer.
 //!
-//! [`Timeline`] is the working form of a history on its way into a request: every message with its
-//! block and its round. Whatever a step takes out or replaces, what is left keeps its order, its
-//! block and its round.
+//! [`Timeline`] is the working form of a history while a request is built: every message with its
+//! block and its round. A step may remove or replace messages; the others keep their order, block
+//! and round.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use haft_types::{Entry, Layer, Message, MessageId, Origin, Role};
 
 use crate::build::blocks::Blocks;
 
-/// The owner of a result that was compressed.
+/// The owner of a compressed result.
 pub(crate) const COMPRESSED: &str = "history:compressed";
-/// The owner of a message whose results or arguments pruning has cleared.
+/// The owner of a message whose results or arguments were cleared by pruning.
 pub(crate) const CLEARED: &str = "history:cleared";
-/// The owner of a result reduced to head and tail because it did not fit the window.
+/// The owner of a result cut to its head and tail because it did not fit the window.
 pub(crate) const EXCERPT: &str = "history:excerpt";
-/// The owner of a message of which only the name is left.
+/// The owner of a masked message, of which only the name is sent.
 pub(crate) const MASKED: &str = "history:masked";
 
 /// The owner of a summary of archived messages.
 pub(crate) const SUMMARY: &str = "summary";
-/// The owner of what must be kept of messages that were left out without a summary.
+/// The owner of facts kept from messages that were left out without a summary.
 pub(crate) const LEDGER: &str = "ledger";
 
-/// One message of the line.
+/// One message of the timeline.
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineItem {
     pub(crate) entry: Arc<Entry>,
     /// Equal for the messages of one block, different otherwise.
     pub(crate) block: u32,
-    /// The round it belongs to, from 1; 0 before the first input.
+    /// The message's round, from 1; 0 before the first input.
     pub(crate) round: u32,
-    /// The user's input that is being answered, or history.
+    /// [`Layer::Current`] for the input that is being answered, otherwise [`Layer::History`].
     pub(crate) layer: Layer,
     pub(crate) owner: &'static str,
-    /// Whether people want it sent whole whatever happens; true for all of a block or none.
+    /// True if the user wants the message always sent whole; equal for all messages of a block.
     pub(crate) pinned: bool,
     /// True for a tool result that no assistant message follows: the model has not seen it, so it
     /// must be sent whole.
@@ -55,17 +55,16 @@ impl TimelineItem {
 /// A history with its blocks and rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    /// Summaries of archived rounds, oldest first; they stand before everything else and belong to
-    /// no round.
+    /// Summaries of archived rounds, oldest first; they come before all messages and belong to no
+    /// round.
     pub(crate) summaries: Vec<Arc<Entry>>,
-    /// The messages.
     pub(crate) items: Vec<TimelineItem>,
-    /// The running round, from 1; 0 without any input.
+    /// The running round, from 1; 0 if there is no input yet.
     pub(crate) round: u32,
 }
 
 impl Timeline {
-    /// Numbers the rounds and takes the summaries out.
+    /// Numbers the rounds and separates the summaries.
     pub(crate) fn new(blocks: Blocks) -> Self {
         let current = blocks
             .entries
@@ -105,8 +104,8 @@ impl Timeline {
         line
     }
 
-    /// Takes out what stands before the cut, but for what is pinned and what the cut leaves of the
-    /// user's. Returns what went.
+    /// Removes the messages before the cut, except pinned ones and those of the user that the cut
+    /// keeps. Returns the removed messages.
     pub(crate) fn cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
         let Some(end) = self
             .items
@@ -147,7 +146,7 @@ impl Timeline {
         unseen.map_or(self.round, |item| item.round.min(self.round))
     }
 
-    /// The estimated tokens of everything in it.
+    /// Returns the estimated tokens of the summaries and messages.
     pub(crate) fn tokens(&self) -> u64 {
         let summaries = self
             .summaries
@@ -163,21 +162,21 @@ impl Timeline {
     }
 }
 
-/// Where older messages end that are left out.
+/// The end of older messages that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArchiveCut {
     /// The first message that is still sent.
     pub(crate) first_kept: MessageId,
-    /// From here on what the user said is sent nevertheless.
+    /// The user's messages from this one on are sent even if they lie before `first_kept`.
     pub(crate) users_from: Option<MessageId>,
 }
 
-/// Whether the user said this, at the beginning of a round or while it ran.
+/// True if the user wrote the message, at the beginning of a round or while it ran.
 pub(crate) fn is_user_speech(message: &Message) -> bool {
     message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
 }
 
-/// Moves `index` to the start of the block that something put there would split.
+/// Returns `index`, or the start of the block that an insertion at `index` would split.
 pub(crate) fn before_block(items: &[TimelineItem], mut index: usize) -> usize {
     while index > 0 && index < items.len() && items[index].block == items[index - 1].block {
         index -= 1;

@@ -1,7 +1,7 @@
-//! The system layer: sections rendered from template files, in a fixed order.
+//! The system layer: sections rendered from template files in a fixed order.
 //!
-//! The text depends on nothing but the input: no clock, no machine state, no order of a map. A
-//! section that renders to nothing is left out with its heading and separator.
+//! The text depends on the input alone, not on a clock, machine state or map order. A section that
+//! renders to nothing is left out with its heading and separator.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ContextError;
 use crate::memo::{EntryMaker, RecallTool};
 
-/// What section (1) says: who the model is.
+/// The text of the role section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoleText<'a> {
     /// The built-in role, a software engineering expert.
@@ -30,7 +30,7 @@ pub enum RoleText<'a> {
     Custom(&'a str),
 }
 
-/// The machine and the place of work, as the model is told of them.
+/// The machine and the working folder, as described to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Environment {
     /// Operating system and distribution.
@@ -43,43 +43,43 @@ pub struct Environment {
     pub user: String,
     /// The user's home folder.
     pub home: String,
-    /// The working directory.
+    /// The working folder.
     pub cwd: String,
-    /// Tokens a request is pruned down to, when pruning is on.
+    /// The number of tokens that requests are pruned to, if pruning is on.
     pub safe_zone_tokens: Option<u64>,
 }
 
-/// Everything the system layer is made from.
+/// The input for rendering the system layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemInput<'a> {
-    /// Section (1).
+    /// The text of the role section.
     pub role: RoleText<'a>,
     /// The tools offered, in the order they are sent.
     pub tools: &'a [ToolSpec],
-    /// How the model calls them.
+    /// The protocol by which the model calls tools.
     pub protocol: ToolProtocol,
-    /// How a call is written, and what each tool takes, where the API has no field for tools.
+    /// The call syntax and the parameters of each tool, for APIs without a field for tools.
     pub call_format: Option<&'a str>,
-    /// Servers, collections and agents that some of the tools reach, each a finished text with its
+    /// Servers, collections and agents that tools can reach, each as a finished text with a
     /// heading.
     pub lists: &'a [String],
-    /// Examples of good calls, each a finished text.
+    /// Examples of good calls, each as a finished text.
     pub examples: &'a [String],
     /// Guidelines of particular tools, numbered after the general ones.
     pub guidelines: &'a [String],
-    /// How some of the tools are best used, each a finished text with its heading.
+    /// Advice on the use of particular tools, each as a finished text with a heading.
     pub cases: &'a [String],
-    /// What the project's packages say about themselves.
+    /// Descriptions that the project's packages provide.
     pub package_context: Option<&'a str>,
-    /// The machine and the place of work.
+    /// The machine and the working folder.
     pub environment: &'a Environment,
-    /// Files the user put into focus, as paths.
+    /// Paths of files that the user put into focus.
     pub focus_files: &'a [String],
-    /// A last section of the user's own.
+    /// The user's own last section.
     pub append: Option<&'a str>,
-    /// What stands in the place of built-in sections.
+    /// Replacements for built-in sections, and their order.
     pub sections: &'a PromptSections,
-    /// The language of the built-in ones.
+    /// The language of the built-in sections.
     pub language: PromptLanguage,
 }
 
@@ -94,23 +94,23 @@ impl Default for &Environment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemSection {
-    /// Who the model is.
+    /// The model's role.
     Role,
-    /// How tools are called, and what they reach.
+    /// The call syntax, and the servers, collections and agents that tools can reach.
     ToolUse,
-    /// What the project's packages say about themselves.
+    /// Descriptions that the project's packages provide.
     PackageContext,
-    /// What can be done with the tools.
+    /// The capabilities that the tools provide.
     Capabilities,
-    /// Norms for commands, file changes and tools.
+    /// Rules for commands, file changes and tools.
     Rules,
-    /// What haft puts among the messages.
+    /// An explanation of the texts that haft adds to messages.
     HaftAdds,
-    /// The machine and the place of work.
+    /// The machine and the working folder.
     SystemInformation,
-    /// How a task is gone about.
+    /// The general approach to a task.
     Objective,
-    /// What is read first.
+    /// The documents to read first.
     DefaultWorkflow,
     /// The focus files.
     FocusFiles,
@@ -118,12 +118,12 @@ pub enum SystemSection {
     Append,
 }
 
-/// What stands in the place of built-in sections, and in which order.
+/// Replacements for built-in sections, and the order of sections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
-    /// Templates in place of the built-in ones. They see what those see.
+    /// Templates that replace built-in ones. They receive all variables of the built-in templates.
     pub replaced: BTreeMap<SystemSection, String>,
-    /// The sections that come first; the others follow in their own order.
+    /// The sections that come first; the others follow in their default order.
     pub order: Vec<SystemSection>,
 }
 
@@ -145,15 +145,14 @@ impl PromptSections {
         self.order.iter().copied().chain(rest)
     }
 
-    /// The template of a section under its heading, which the requests of a conversation are
-    /// checked for.
+    /// Returns the template of a section, including the heading that every request is checked for.
     fn template(
         &self,
         section: SystemSection,
         detail: SystemDetail,
         input: &SystemInput<'_>,
     ) -> Cow<'_, str> {
-        // A system prompt of this run goes before what is configured for all.
+        // A system prompt given for this run takes precedence over the configured one.
         let is_given = section == SystemSection::Role && matches!(input.role, RoleText::Custom(_));
         match self.replaced.get(&section).filter(|_| !is_given) {
             None => section.prompt_in(detail).text(input.language).into(),
@@ -167,7 +166,7 @@ impl PromptSections {
     }
 }
 
-/// Sections without which no request is sent.
+/// Sections that every request must have.
 pub(crate) const REQUIRED: &[SystemSection] = &[
     SystemSection::Capabilities,
     SystemSection::Rules,
@@ -175,20 +174,21 @@ pub(crate) const REQUIRED: &[SystemSection] = &[
     SystemSection::Objective,
 ];
 
-/// The same for a small model.
+/// Sections that every request to a small model must have.
 pub(crate) const SMALL: &[SystemSection] =
     &[SystemSection::Rules, SystemSection::SystemInformation];
 
-/// The same for the last resort.
+/// Sections that even the most reduced system layer must have.
 pub(crate) const BARE: &[SystemSection] = &[SystemSection::Rules];
 
-/// How much of the system layer is rendered.
+/// The amount of the system layer to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemDetail {
     Full,
     /// Without examples, case documents and package context.
     Short,
-    /// What a small model needs: role, tools, rules, where it is, and what its user wrote.
+    /// The sections that a small model needs: role, tools, rules, system information, focus files
+    /// and the user's own section.
     Small,
     /// Role, tools and rules only.
     Bare,
@@ -215,7 +215,8 @@ macro_rules! sections {
         impl SystemSection {
             const ALL: [Self; 11] = [$(Self::$section),*];
 
-            /// Its first line, in every language; empty for the sections that have none.
+            /// Returns the first line of the section, in every language; empty for sections without
+            /// one.
             pub(crate) fn heading(self) -> &'static str {
                 match self { $(Self::$section => $heading),* }
             }
@@ -246,13 +247,13 @@ sections! {
 }
 
 impl SystemSection {
-    /// Whether a rendered system layer has this section.
+    /// True if a rendered system layer contains this section.
     pub(crate) fn stands_in(self, text: &str) -> bool {
         text.split(SEPARATOR)
             .any(|section| section.lines().next() == Some(self.heading()))
     }
 
-    /// A small model is told the same in few words.
+    /// Returns the built-in template for this level of detail; small models get shorter texts.
     fn prompt_in(self, detail: SystemDetail) -> Prompt {
         match self {
             Self::Role if detail.is_brief() => prompt!("../../templates/small/role"),
@@ -282,8 +283,8 @@ impl SystemSection {
     }
 }
 
-/// What the templates see. Tools by name only: their schemas go to the API's own field, or stand in
-/// the call format.
+/// The variables of the templates. Tools are given by name only: their schemas go into the API's
+/// own field or into the call format.
 #[derive(Serialize)]
 struct SystemView<'a> {
     role: Option<&'a str>,
@@ -300,7 +301,7 @@ struct SystemView<'a> {
     append: Option<&'a str>,
 }
 
-/// Renders the system layer.
+/// Renders the system layer for a full-size model.
 pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
     render_detail(input, SystemDetail::Full)
 }
@@ -347,7 +348,8 @@ pub(crate) fn render_detail(
         append: input.append,
     };
     let engine = engine()?;
-    // One guideline a line; numbered afterwards, because which of them apply depends on the tools.
+    // One guideline per line, numbered after rendering, because the tools decide which guidelines
+    // apply.
     let general = render(
         &engine,
         "guidelines",
@@ -401,7 +403,7 @@ fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
     Ok(engine)
 }
 
-/// Renders one built-in template.
+/// Renders a built-in template.
 pub(crate) fn render_text(
     section: &'static str,
     template: &str,
@@ -422,8 +424,8 @@ fn render(
         .map_err(|source| ContextError::Template { section, source })
 }
 
-/// The system message with this text. Its id comes from the text, so an unchanged layer is the same
-/// message.
+/// Returns the system message with this text. Its id is derived from the text, so an unchanged text
+/// gives an equal message.
 pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
     EntryMaker {
         counter,

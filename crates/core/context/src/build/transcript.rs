@@ -1,26 +1,93 @@
-//! A conversation as plain paragraphs: for models that take no structured history, and for whoever
-//! summarises one.
+//! Renders a conversation as plain paragraphs, for models that accept no structured history and for
+//! summaries.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use haft_text::{CutLimits, cut_lines};
 use haft_types::{Entry, Message, Part, Role};
 
 use crate::policy::CompressLimits;
 use crate::reduce::compress::compress;
+use crate::reduce::excerpt::largest_limit;
 
-/// What stands before each paragraph.
+/// The label of each paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// Who speaks.
+    /// The role of the message.
     Roles,
-    /// Who speaks, and the message's id.
+    /// The role and the id of the message.
     RolesAndIds,
 }
 
-/// The messages as paragraphs labelled `[user]`, `[assistant]` and `[tool]`, an empty line between.
-/// Results are compressed envelopes of one line, summaries stand verbatim, and there are no call
-/// ids.
+/// Minimum bytes of a paragraph that is cut to fit.
+const MIN_PARAGRAPH: usize = 400;
+
+/// Like [`transcript`], in at most about `room` bytes. The longest paragraphs are cut to head and
+/// tail; those of the user and summaries last. If that is not enough, the middle is left out.
+pub(crate) fn transcript_within(
+    entries: &[Arc<Entry>],
+    limits: CompressLimits,
+    labels: Labels,
+    room: usize,
+) -> String {
+    let mut paragraphs: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let text = paragraph(&entry.message, limits, labels);
+            (entry.message.role, text.trim_end().to_owned())
+        })
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect();
+    let size = |paragraphs: &[(Role, String)]| -> usize {
+        paragraphs.iter().map(|(_, text)| text.len() + 2).sum()
+    };
+    let cuttable: [fn(Role) -> bool; 2] = [
+        |role| matches!(role, Role::Tool | Role::Assistant | Role::System),
+        |_| true,
+    ];
+    for is_cuttable in cuttable {
+        let (mut sizes, mut fixed) = (Vec::new(), 0);
+        for (role, text) in &paragraphs {
+            if is_cuttable(*role) {
+                sizes.push(text.len() + 2);
+            } else {
+                fixed += text.len() + 2;
+            }
+        }
+        sizes.sort_unstable();
+        let limit = largest_limit(&sizes, room.saturating_sub(fixed)).max(MIN_PARAGRAPH);
+        for (role, text) in &mut paragraphs {
+            if is_cuttable(*role) && text.len() > limit {
+                let limits = CutLimits {
+                    lines: usize::MAX,
+                    bytes: limit,
+                };
+                *text = cut_lines(text, limits).text.trim_end().to_owned();
+            }
+        }
+        if size(&paragraphs) <= room {
+            break;
+        }
+    }
+    // The first paragraphs state the task, and the last ones where it stands.
+    let mut omitted = 0;
+    while size(&paragraphs) > room && paragraphs.len() > 2 {
+        let half = paragraphs.len() / 2;
+        paragraphs.remove(half);
+        omitted += 1;
+    }
+    if omitted > 0 {
+        let note = format!("({omitted} messages are left out here because they do not fit)");
+        paragraphs.insert(paragraphs.len().div_ceil(2), (Role::System, note));
+    }
+    let texts: Vec<_> = paragraphs.into_iter().map(|(_, text)| text).collect();
+    texts.join("\n\n")
+}
+
+/// Renders the messages as paragraphs labeled `[user]`, `[assistant]` and `[tool]`, separated by
+/// empty lines. Results become compressed envelopes of one line, summaries stay verbatim, and call
+/// ids are omitted.
 pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -61,7 +128,7 @@ fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> Strin
                 )
             }
             Part::Image(image) => write!(text, "\n(a picture, {})", image.media_type),
-            // Reasoning is the model's own; what came of it is said or done.
+            // The model's reasoning is omitted; its outcome is in the text and the calls.
             Part::Thinking(_) => Ok(()),
         };
     }

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! 0 system      rules, documents, a short table of tools
-//! 1 assistant   the real dialogue, one line an utterance, in the order it was said; then what is folded, a line a step
+//! 1 assistant   the dialogue, one line per utterance, in the order it was said; then one line per folded step
 //! 2 assistant   this round's numbered thoughts, calls and observations
-//! 3 system      the state of execution, reminders included
+//! 3 system      the state of execution, including reminders
 //! ```
 //!
-//! On an API that does not take that shape, 1 to 3 go as user messages in `<dialogue>`, `<window>`
-//! and `<state>`.
+//! On an API that does not accept this shape, messages 1 to 3 are user messages in `<dialogue>`,
+//! `<window>` and `<state>`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -27,33 +27,33 @@ use crate::reduce::compress::status_name;
 use crate::reduce::superseded::CallSubject;
 use crate::snapshot::{ExecutionState, PlanStep, Snapshot};
 
-/// How much is told of what lies before the running round.
+/// The amount of older conversation that the dialogue shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Folding {
-    /// The newest utterances, and a line for each older step.
+    /// The newest utterances, and one line for each older step.
     Digest,
     /// The newest utterances.
     Utterances,
-    /// What the user said first and in the running round.
+    /// The user's first input and those of the running round.
     Inputs,
 }
 
-/// The three messages besides the system message, as texts.
+/// The texts of the three messages after the system message.
 struct Texts {
     dialogue: String,
     window: String,
     state: String,
 }
 
-/// Takes out the results of older rounds: this view never shows them, so they must not count.
+/// Removes the results of older rounds: this view never shows them, so their tokens must not count.
 pub(crate) fn forget_old_steps(line: &mut Timeline) {
     let round = line.round;
     line.items
         .retain(|item| item.round == round || item.unseen || item.role() != Role::Tool);
 }
 
-/// The items that the window shows: those of the running round, and an interrupted step whose
-/// results were not seen yet.
+/// Returns the items that the window shows: those of the running round, and an interrupted step
+/// with results that the model has not seen.
 fn window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
     let unseen = line.unseen_start();
     line.items
@@ -63,7 +63,7 @@ fn window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
         .map(|(_, item)| item)
 }
 
-/// The four messages. `all` is the conversation before anything of it was left out of this view.
+/// Builds the four messages. `all` is the conversation before messages were left out for this view.
 pub(crate) fn execute(
     snapshot: &Snapshot<'_>,
     layers: &Layers,
@@ -119,7 +119,7 @@ pub(crate) fn execute(
     segments
 }
 
-/// Whether an API takes assistant messages in a row and a system message at the end.
+/// True if the API accepts consecutive assistant messages and a system message at the end.
 fn takes_the_shape(api: Api) -> bool {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => true,
@@ -142,7 +142,7 @@ fn shaped(
     }
 }
 
-/// Rules, documents and tools.
+/// Formats the system message: rules, documents and tools.
 fn system_text(layers: &Layers) -> String {
     let mut text = layers.system.message.joined_text().trim_end().to_owned();
     for (_, entry) in layers
@@ -160,7 +160,7 @@ fn system_text(layers: &Layers) -> String {
     text
 }
 
-/// One line a tool: its name and the first sentence of its description.
+/// Formats one line per tool: its name and the first sentence of its description.
 fn tool_table(tools: &ToolSet) -> String {
     let line = |spec: &haft_types::ToolSpec| {
         let first = spec.description.lines().next().unwrap_or_default();
@@ -172,7 +172,7 @@ fn tool_table(tools: &ToolSet) -> String {
     tools.specs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The real speech: what the user and the model said to each other, in the order it was said.
+/// Formats the messages of the user and the model in order, then folded steps and summaries.
 fn dialogue(
     snapshot: &Snapshot<'_>,
     line: &Timeline,
@@ -184,7 +184,7 @@ fn dialogue(
         .filter_map(|item| Some((item, utterance(&item.entry.message)?)))
         .collect();
     let (most, room) = match folding {
-        // A line takes some thirty tokens; the digest may take a tenth of the window.
+        // A line takes about thirty tokens; the digest may take a tenth of the window.
         Folding::Digest => (
             snapshot.policy.dialogue,
             (snapshot.policy.usable_window(snapshot.model) / 300).max(20) as usize,
@@ -226,8 +226,9 @@ fn dialogue(
     text
 }
 
-/// Which utterances are shown, in their order: the first of the user's, all of the user's in the
-/// running round, and as many of the newest besides, the user's before the model's.
+/// Returns the indices of the utterances to show, in order: the user's first one, all of the user's
+/// in the running round, and then the newest others up to `max_shown` in total, the user's before
+/// the model's.
 fn shown_utterances(said: &[(&TimelineItem, String)], round: u32, most: usize) -> Vec<usize> {
     let is_user = |index: &usize| said[*index].0.role() == Role::User;
     let first = (0..said.len()).find(|index| is_user(index));
@@ -247,7 +248,7 @@ fn shown_utterances(said: &[(&TimelineItem, String)], round: u32, most: usize) -
     shown
 }
 
-/// A line for each step that the window does not show: tool, subject, outcome.
+/// Formats a line for each step that the window does not show: tool, subject, outcome.
 fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
     let window: HashSet<_> = window_items(line).map(TimelineItem::id).collect();
     let results: HashMap<_, _> = all
@@ -297,7 +298,8 @@ fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         .collect()
 }
 
-/// The first text among a call's arguments: what it is about, where nothing better is known.
+/// Returns the first text among a call's arguments, which serves as its subject if no better one is
+/// known.
 fn first_text(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
     arguments
@@ -306,7 +308,7 @@ fn first_text(arguments: &str) -> Option<String> {
         .find_map(|value| value.as_str().map(str::to_owned))
 }
 
-/// How a call ended.
+/// Formats the exit code, error code or status of a call.
 fn outcome(result: &ToolResult) -> String {
     let code = result
         .envelope
@@ -320,7 +322,7 @@ fn outcome(result: &ToolResult) -> String {
     }
 }
 
-/// One line of dialogue; nothing for messages in which nobody speaks.
+/// Formats one line of dialogue; `None` for messages without text by the user or the model.
 fn utterance(message: &Message) -> Option<String> {
     let speaker = match message.role {
         Role::User if is_user_speech(message) => "user",
@@ -329,11 +331,11 @@ fn utterance(message: &Message) -> Option<String> {
     };
     let said = message.joined_text();
     let said = said.trim();
-    // JSON writes a text on one line and keeps every character of it.
+    // JSON puts a text on one line and preserves every character.
     (!said.is_empty()).then(|| format!("{speaker}: {}", serde_json::Value::from(said)))
 }
 
-/// The running round's steps in detail.
+/// Formats the steps of the running round in detail.
 fn window(running: &[&TimelineItem]) -> String {
     let mut text = String::from("## Steps of this round\n");
     let mut number = 0;
@@ -345,8 +347,8 @@ fn window(running: &[&TimelineItem]) -> String {
         for part in &message.content {
             let _ = match part {
                 Part::Thinking(thinking) if !thinking.text.trim().is_empty() => {
-                    // A thought belongs to the call it leads to; a reply without calls gets a
-                    // number of its own.
+                    // A thought belongs to the call that follows it; in a reply without any calls
+                    // it is number 1.
                     let number = number.max(1);
                     writeln!(text, "\n{number}. thought: {}", thinking.text.trim())
                 }
@@ -369,8 +371,8 @@ fn window(running: &[&TimelineItem]) -> String {
                     "\n(a picture, {}, is not shown here)",
                     image.media_type
                 ),
-                // A nudge, what a background task did, what another agent says: nobody's utterance,
-                // and still to be read.
+                // A nudge, the report of a background task or a message from another agent is not
+                // dialogue, but the model must read it.
                 Part::Text { text: said, .. }
                     if message.role == Role::User && !is_user_speech(message) =>
                 {
@@ -386,7 +388,7 @@ fn window(running: &[&TimelineItem]) -> String {
     text.trim_end().to_owned()
 }
 
-/// Where the work stands, and the reminders.
+/// Formats the execution state and the reminders.
 fn state(
     execution: Option<&ExecutionState>,
     round: u32,
@@ -395,7 +397,7 @@ fn state(
 ) -> String {
     let mut text = String::from("## Execution state\n\n");
     let _ = match execution.and_then(|state| state.max_replies) {
-        // The limit is one of replies, not of inputs.
+        // The limit counts replies, not inputs.
         Some(max) => {
             let next = running
                 .iter()
@@ -430,7 +432,7 @@ fn state(
     text.trim_end().to_owned()
 }
 
-/// The view's own rule: four messages of speech, in one of its two shapes.
+/// Checks that the request has four messages, in one of the two shapes of this view.
 pub(crate) fn check(request: &Request) -> Result<(), IntegrityError> {
     const NATIVE: [Role; 4] = [Role::System, Role::Assistant, Role::Assistant, Role::System];
     const TAGGED: [Role; 4] = [Role::System, Role::User, Role::User, Role::User];

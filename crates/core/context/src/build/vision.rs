@@ -1,10 +1,11 @@
-//! The request that has a picture described for a model that takes none.
+//! Builds the request that asks for a description of an image, on behalf of a model without image
+//! input.
 
 use haft_types::{Entry, Image, ModelSpec, Part, PromptLanguage, Request, TokenCounter, prompt};
 
 use crate::reduce::compaction::plain_request;
 
-/// Makes the request.
+/// Builds a request that asks `model` to describe the image.
 pub fn vision_request(
     image: &Image,
     language: PromptLanguage,

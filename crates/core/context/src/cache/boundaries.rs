@@ -1,44 +1,45 @@
-//! Where a provider is asked to remember the prefix.
+//! Cache marks: the positions at which a provider is asked to store the prefix.
 //!
 //! ```text
 //! system ¹ documents ² history ³ run history ⁴      ⁴ only when nothing moves before it
 //! ```
 //!
-//! Some providers find a prefix only where a request before this one put a mark, so the mark right
-//! before the run is what makes a moving run cheap. They look back a limited number of content
-//! blocks, hence the extra mark after a long step.
+//! Some providers find a prefix only at a mark of an earlier request, so the mark directly before
+//! the run makes a moving run cheap. They search back a limited number of content blocks, so a long
+//! step needs an extra mark.
 
 use haft_types::{CacheRule, Layer, Segment};
 
 use crate::cache::prefix::Sent;
 
-/// Marks a provider takes in one request.
+/// Maximum marks that a provider accepts in one request.
 const MOST: usize = 4;
 
-/// Content blocks that may lie between a mark and the one of the request before, of a look-back
-/// this long.
+/// Maximum content blocks between a mark and the previous request's mark, for a provider that looks
+/// back [`DEFAULT_LOOK_BACK`] blocks.
 const REACH: usize = 15;
 const LOOK_BACK: usize = 20;
 
-/// Whether the next request will find the run where it is.
+/// The position of the run of reminders in the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMotion {
-    /// There is no run, or it stays.
+    /// There is no run, or it keeps its position.
     Stays,
-    /// It will move.
+    /// The run will move.
     Moves,
-    /// Its copies stay, new ones are appended: nothing before the end is ever looked for.
+    /// Copies stay and new ones are appended, so the next request can match this one up to its end.
     Appended,
 }
 
-/// How far from the last mark the next one may be.
+/// Returns the maximum distance between a mark and the next one, in content blocks.
 fn reach(cache: &CacheRule) -> usize {
     cache.look_back.map_or(REACH, |blocks| {
         (blocks as usize * REACH / LOOK_BACK).min(REACH)
     })
 }
 
-/// Marks up to four segments. `kept` is how many segments are the same as in the request before.
+/// Marks up to four segments. `last` holds the previous request and the number of its segments that
+/// are unchanged.
 pub(crate) fn set(
     segments: &mut [Segment],
     run: RunMotion,
@@ -61,7 +62,7 @@ pub(crate) fn set(
             marks.sort_unstable();
         }
     }
-    // The mark after the documents covers the one after the system message.
+    // The mark after the documents also covers the system message.
     if marks.len() > MOST {
         marks.remove(0);
     }
@@ -70,7 +71,7 @@ pub(crate) fn set(
     }
 }
 
-/// The marks every request has, in order.
+/// Returns the marks that every request has, in order.
 fn base(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     let Some(end) = segments.len().checked_sub(1) else {
         return Vec::new();

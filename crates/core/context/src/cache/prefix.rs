@@ -1,4 +1,5 @@
-//! The prefix proof: against the request before, a request only appends, or the break has a name.
+//! The prefix check: a request either only appends to the previous one, or the break has a named
+//! cause.
 //!
 //! ```text
 //! last   S U A T * A T
@@ -17,7 +18,7 @@ use crate::build::rounds::{CLEARED, COMPRESSED, EXCERPT, LEDGER, SUMMARY};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
-/// What a request looked like to a prefix cache. Keep it until the next request of the
+/// The outline of a sent request, as a prefix cache sees it. Keep it until the next request of the
 /// conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
@@ -25,12 +26,12 @@ pub struct Sent {
     pub model: String,
     /// The hash of the tools.
     pub tools: ContentHash,
-    /// The hash of the policy it was built under.
+    /// The hash of the policy in effect.
     pub policy: ContentHash,
-    /// The hash of the edits it was built under; absent without any.
+    /// The hash of the user's edits in effect; `None` if there were none.
     #[serde(default)]
     pub edits: Option<ContentHash>,
-    /// Its messages.
+    /// The outlines of the messages.
     pub segments: Vec<SentSegment>,
 }
 
@@ -52,14 +53,14 @@ impl Sent {
         Self {
             model: model.full_name(),
             tools: request.tools.hash,
-            policy: policy.for_model(model).hash(),
+            policy: policy.hash_for(model),
             edits: edits.filter(|edits| !edits.is_empty()).map(EditState::hash),
             segments: request.segments.iter().map(segment).collect(),
         }
     }
 
-    /// Takes over where the request was marked: what to mark depends on the comparison, so it comes
-    /// last.
+    /// Copies the marks of the request. They depend on the comparison with the previous request, so
+    /// they are set last.
     pub(crate) fn copy_boundaries(&mut self, request: &Request) {
         for (sent, segment) in self.segments.iter_mut().zip(&request.segments) {
             sent.boundary = segment.boundary;
@@ -67,11 +68,11 @@ impl Sent {
     }
 }
 
-/// Why a request is not an extension of the one before.
+/// The reason why a request is not an extension of the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Another model is asked; it has seen nothing.
+    /// The request goes to another model, whose cache is empty.
     ModelSwitched,
     /// Tools were added, removed or changed.
     ToolsChanged,
@@ -79,33 +80,33 @@ pub enum Cause {
     SystemChanged,
     /// A rules file or another document changed.
     DocumentsChanged,
-    /// A reminder says something else.
+    /// The text of a reminder changed.
     RemindersChanged,
-    /// The run of reminders stands elsewhere.
+    /// The run of reminders moved.
     RemindersMoved,
     /// Results of a finished round were compressed.
     Compression,
     /// Old results or arguments were cleared.
     Pruning,
-    /// What was cleared is sent whole again.
+    /// Cleared messages are sent whole again.
     PruningUndone,
     /// Rounds were archived behind a summary.
     Compaction,
     /// Messages were marked as deleted.
     MessagesDeleted,
-    /// People dropped, masked, summarised or restored something.
+    /// The user dropped, masked, summarized or restored messages.
     ContextEdited,
     /// Messages left out before are sent again.
     MessagesRestored,
-    /// The request was too large, and more than pruning was done.
+    /// The request was too large, and pruning was not enough.
     TooLarge,
     /// A message was changed in the store.
     MessageEdited,
-    /// The conversation was taken back to an earlier message.
+    /// The conversation was rewound to an earlier message.
     Rewound,
-    /// The way requests are built was configured differently.
+    /// The context settings changed.
     PolicyChanged,
-    /// The execute view is written anew for every request.
+    /// The execute view is rebuilt for every request.
     ViewRewritten,
 }
 
@@ -134,38 +135,37 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A request against the one before.
+/// The comparison of a request with the previous one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prefix {
-    /// How many segments are the same, from the front.
+    /// The number of unchanged segments at the front.
     pub kept: usize,
-    /// Where and why it is not an extension.
+    /// The break; `None` if the request extends the previous one.
     pub broken: Option<Break>,
 }
 
-/// Where and why a request is not an extension of the one before.
+/// The position, cause and cost of a cache break.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Break {
-    /// Why.
     pub cause: Cause,
-    /// The first segment that differs, as it was sent last.
+    /// The first segment that differs, as it was in the previous request.
     pub first: SentSegment,
-    /// Tokens that were sent before, are sent again and cannot be read from the cache.
+    /// Tokens that were sent before and are sent again without being read from the cache.
     pub tokens: u64,
-    /// What they are billed at more than if they were read from the cache, in USD; absent without
-    /// prices.
+    /// The extra cost of sending those tokens again instead of reading them from the cache, in USD;
+    /// `None` without prices.
     pub cost: Option<f64>,
 }
 
-/// What the engine did to this request, as far as segments do not show it.
+/// Deliberate changes to this request that its segments do not show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeliberateChanges {
     pub(crate) deleted: bool,
     pub(crate) ladder: bool,
 }
 
-/// Compares a request with the one before. What a break costs is settled in
-/// [`pricing`](crate::cache::pricing), once it is known what the provider is asked to remember.
+/// Compares a request with the previous one. [`pricing`](crate::cache::pricing) computes the cost
+/// of a break later, once the marks of the request are set.
 pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefix {
     let pairs = last.segments.iter().zip(&now.segments);
     let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
@@ -193,7 +193,7 @@ pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefi
     }
 }
 
-/// Why the segments differ at `index`.
+/// Returns the reason why the segments differ at `index`.
 fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Cause {
     let old = &last.segments[index];
     let Some(new) = now.segments.get(index) else {
@@ -232,7 +232,7 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Caus
             Cause::RemindersMoved
         };
     }
-    // A summary may also take the place of another one, which stood in for it.
+    // A summary may also replace another summary.
     if old.message != new.message
         && [&old.owner, &new.owner]
             .into_iter()
@@ -262,7 +262,7 @@ fn has_run(sent: &Sent) -> bool {
         .any(|segment| segment.layer == Layer::Reminders)
 }
 
-/// Why the same message is sent in another form.
+/// Returns the reason why a message is sent in another form than before.
 fn changed_in_place(old: &SentSegment, new: &SentSegment, policy_changed: bool) -> Cause {
     match (old.owner.as_ref(), new.owner.as_ref()) {
         (_, CLEARED) if old.owner != CLEARED => Cause::Pruning,
@@ -275,7 +275,7 @@ fn changed_in_place(old: &SentSegment, new: &SentSegment, policy_changed: bool) 
     }
 }
 
-/// Why messages of the last request are not in this one.
+/// Returns the reason why messages of the previous request are missing in this one.
 fn removed(last: &Sent, now: &Sent, done: DeliberateChanges) -> Cause {
     if done.ladder {
         Cause::TooLarge
@@ -284,7 +284,7 @@ fn removed(last: &Sent, now: &Sent, done: DeliberateChanges) -> Cause {
     } else if last.policy != now.policy {
         Cause::PolicyChanged
     } else {
-        // Nothing was left out on purpose, so the messages are not in the conversation any more.
+        // Nothing was left out on purpose, so the conversation no longer contains the messages.
         Cause::Rewound
     }
 }

@@ -1,5 +1,5 @@
-//! What the input of a request should cost if the cache is warm: read, written and fresh tokens
-//! apart, and what a break of the prefix adds to that.
+//! Estimates the input cost of a request on a warm cache: its read, written and fresh tokens, and
+//! the extra cost of a break of the prefix.
 //!
 //! ```text
 //! last   S ¹ U A T A T ²
@@ -14,29 +14,30 @@ use haft_types::{CacheMatch, ModelSpec, SentSegment, Usage};
 use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, compare};
 use crate::scale::Scale;
 
-/// A request whose price is asked for. Its marks are set.
+/// A request to be priced. Its marks are set.
 #[derive(Clone, Copy)]
 pub(crate) struct Priced<'a> {
     pub(crate) now: &'a Sent,
     pub(crate) model: &'a ModelSpec,
-    /// The tokens of the tools, which stand before the first segment.
+    /// The tokens of the tools, which come before the first segment.
     pub(crate) tool_tokens: u32,
 }
 
-/// What the provider's cache does with a request, in segments from the front.
+/// The use of the provider's cache by a request, in segments from the front.
 #[derive(Clone, Copy)]
 struct CachedTokens {
-    /// Read from it.
+    /// Segments read from the cache.
     read: usize,
-    /// Held by it afterwards, where that is billed.
+    /// Segments that the cache holds afterwards, if storing them is billed.
     stored: usize,
 }
 
 impl Priced<'_> {
-    /// The input tokens by class, if the provider's cache holds what the request before left there.
+    /// Returns the input tokens by class, assuming that the provider's cache holds the previous
+    /// request.
     ///
-    /// `total` is the whole request as it is counted, its framing included; `last` is the request
-    /// before and how many of its segments this one repeats.
+    /// `total` is the counted size of the whole request, including its framing; `last` is the
+    /// previous request and the number of its segments that this one repeats.
     pub(crate) fn expected(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
         let CachedTokens { read, stored } = self.cached(last);
         let cached_input = self.prefix(read);
@@ -50,11 +51,11 @@ impl Priced<'_> {
         }
     }
 
-    /// Settles what a break costs: what the request before had sent too and what is nevertheless
-    /// billed again.
+    /// Sets the tokens and the cost of a break: the part that the previous request had sent too and
+    /// that is billed again.
     pub(crate) fn settle(self, broken: &mut Break, last: &Sent, kept: usize) {
         let CachedTokens { read, stored } = self.cached(Some((last, kept)));
-        // Without a cache nothing is lost, but it can still be said what is sent anew.
+        // Without a cache nothing is lost, but the resent tokens can still be counted.
         let read = if self.model.cache.rule.finds() == CacheMatch::Nothing {
             kept
         } else {
@@ -73,7 +74,7 @@ impl Priced<'_> {
             };
             *class += u64::from(tokens);
         };
-        // Tools are read with the first segment or not at all.
+        // Tools are read together with the first segment or not at all.
         if read == 0 && last.tools == self.now.tools {
             add(self.tool_tokens, 0);
         }
@@ -86,7 +87,8 @@ impl Priced<'_> {
         again.input = scale.up(again.input);
         again.cache_write = scale.up(again.cache_write);
         broken.tokens = again.all_input();
-        // Which prices apply is decided by the whole request, not by the part that is billed again.
+        // The size of the whole request decides which prices apply, not the part that is billed
+        // again.
         let whole = self.prefix(self.now.segments.len());
         let as_read = Usage {
             cached_input: broken.tokens,
@@ -129,7 +131,8 @@ impl Priced<'_> {
         }
     }
 
-    /// The model's tokens for the first `count` segments, with the tools before them.
+    /// Returns the tokens of the tools and the first `count` segments, in the model's tokens; 0 if
+    /// `count` is 0.
     fn prefix(self, count: usize) -> u64 {
         let segments = self.now.segments[..count]
             .iter()
@@ -143,11 +146,11 @@ impl Priced<'_> {
     }
 }
 
-/// Compares two requests of a log, where what the engine did on purpose is not known any more.
+/// Compares two requests of a log, which does not record deliberate changes.
 ///
-/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as
-/// the one they suggest. `tool_tokens` are those of the tools of `now`, which stand before its
-/// first segment.
+/// Causes that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) are reported
+/// as the cause that the segments suggest. `tool_tokens` is the size of the tools of `now`, which
+/// come before its first segment.
 pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
     let mut prefix = compare(
         last,

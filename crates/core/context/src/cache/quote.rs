@@ -1,14 +1,14 @@
-//! What an action would cost before it is done: how much of the prefix is billed again.
+//! Estimates the cost of an action before it is done: how much of the prefix would be billed again.
 //!
 //! ```text
 //! sent     S D U A T A T A T          the cache should hold all of it
-//! action   S D U A · A T A T          one result goes: what follows it is written again
-//!          read   | again     |       tokens, money, and what every later request is shorter by
+//! action   S D U A · A T A T          one result is removed: everything after it is written again
+//!          read   | again     |       tokens, money, and the tokens saved in every later request
 //! ```
 //!
-//! A [`PrefixCache`] keeps what a conversation has sent and [simulates](CacheSimulator) what the
-//! provider's cache holds of it. A quote compares two ways of sending the next request: as it would
-//! be without the action, and with it.
+//! A [`PrefixCache`] records the requests of a conversation and [simulates](CacheSimulator) the
+//! content of the provider's cache. A quote compares two versions of the next request: without the
+//! action, and with it.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,54 +21,56 @@ use crate::cache::prefix::Sent;
 use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
 
-/// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens
-/// are counted ones.
+/// The requests that a conversation sent to one model, and a simulation of the model's cache.
+/// Tokens are counted ones, not scaled to the model.
 #[derive(Clone, Debug)]
 pub struct PrefixCache {
     cache: CacheSimulator,
     scale: Scale,
     /// The newest request, tools first.
     last: Vec<CachePiece>,
-    /// Where it holds a mark only because the request before did.
+    /// The index of the mark that the newest request holds only because the previous request had
+    /// it.
     passing: Option<usize>,
-    /// When it was sent, counted from the first one.
+    /// The time of the newest request, counted from the first one.
     at: Duration,
 }
 
-/// What an action would change of the request that was sent last.
+/// The part of the last request that an action would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextChange {
-    /// The tools, and with them everything: they come first on every API.
+    /// The tools, and with them everything, because tools come first on every API.
     Everything,
-    /// The message with this index, from 0, and everything behind it. Beyond the end nothing is
-    /// changed.
+    /// The message with this index, from 0, and everything after it. An index beyond the end
+    /// changes nothing.
     From(usize),
-    /// The messages with these indices are left out.
+    /// Leaves out the messages with these indices.
     Without {
-        /// The first of them.
+        /// The first index.
         first: usize,
-        /// The first behind them.
+        /// The index after the last one.
         end: usize,
     },
 }
 
-/// What an action costs.
+/// The estimated cost of an action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote {
-    /// The input of the next request by class, if it is done.
+    /// The input of the next request by class, with the action.
     pub usage: Usage,
-    /// The same, if it is not.
+    /// The input of the next request by class, without the action.
     pub otherwise: Usage,
     /// Tokens that are billed again although the cache could have held them.
     pub tokens: u64,
-    /// What those cost in USD; absent without prices.
+    /// The cost of the tokens that are billed again, in USD; `None` without prices.
     pub cost: Option<f64>,
-    /// What the next request costs more for it in USD, less where negative; absent without prices.
+    /// The extra cost of the next request in USD, negative if the action saves money; `None`
+    /// without prices.
     pub extra: Option<f64>,
 }
 
 impl PrefixCache {
-    /// Nothing was sent to this model yet.
+    /// Creates a cache without any requests.
     pub fn new(model: &ModelSpec) -> Self {
         let cache = CacheSimulator::new(&model.cache);
         Self {
@@ -80,8 +82,8 @@ impl PrefixCache {
         }
     }
 
-    /// Notes a request of which only the outline is known, sent so long after the one before.
-    /// `blocks` tells how many content blocks a message has.
+    /// Records a request of which only the outline is known. `after` is the time since the previous
+    /// request; `blocks` returns the number of content blocks of a message.
     pub fn note_sent(
         &mut self,
         after: Duration,
@@ -134,12 +136,12 @@ impl PrefixCache {
         self.last = request;
     }
 
-    /// Whether nothing was sent yet.
+    /// True if no request was sent yet.
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }
 
-    /// The tokens of the newest request, as the model counts them.
+    /// Returns the tokens of the newest request, as the model counts them.
     pub fn tokens(&self) -> u64 {
         self.scaled(&self.last)
             .iter()
@@ -147,14 +149,14 @@ impl PrefixCache {
             .sum()
     }
 
-    /// What becomes of the input of a request, sent so long after the newest one.
+    /// Predicts the input usage of `request` if it is sent `idle` after the newest one.
     pub fn usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
         self.cache
             .clone()
             .send(self.at + idle, &self.scaled(request))
     }
 
-    /// What this change of the newest request costs, if the next one is sent so long after it.
+    /// Quotes a change of the newest request if the next one is sent `idle` after it.
     pub fn change(&self, change: ContextChange, idle: Duration, model: &ModelSpec) -> Quote {
         let mut changed = self.last.clone();
         let from = match change {
@@ -168,14 +170,15 @@ impl PrefixCache {
             .iter_mut()
             .skip(from)
             .for_each(|piece| piece.hash = other(piece.hash));
-        // What is not the same any more is not looked for.
+        // The mark only serves to match the previous request, so a change before it makes it
+        // useless.
         if let Some(passing) = self.passing.filter(|passing| *passing >= from) {
             changed[passing].boundary = false;
         }
         self.compare(idle, &self.last, &changed, model)
     }
 
-    /// What it costs to leave these messages, by their indices, out of a request.
+    /// Quotes leaving the messages with the indices `gone` out of a request.
     pub fn removal(
         &self,
         idle: Duration,
@@ -186,7 +189,7 @@ impl PrefixCache {
         self.compare(idle, request, &without(request, gone), model)
     }
 
-    /// What it costs to send `after` in place of `before`, so long after the newest request.
+    /// Quotes sending `after` instead of `before`, `idle` after the newest request.
     pub fn compare(
         &self,
         idle: Duration,
@@ -197,7 +200,7 @@ impl PrefixCache {
         Quote::of(self.usage(idle, before), self.usage(idle, after), model)
     }
 
-    /// What is paid for having waited so long; `None` while the cache should hold the newest
+    /// Quotes the pause since the newest request; `None` while the cache should still hold that
     /// request.
     pub fn waited(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
         let quote = Quote::of(
@@ -208,7 +211,7 @@ impl PrefixCache {
         (quote.tokens > 0).then_some(quote)
     }
 
-    /// What another model, which has seen nothing, is paid for the newest request.
+    /// Quotes sending the newest request to another model, whose cache is empty.
     pub fn switch(&self, to: &ModelSpec) -> Quote {
         let mut request = self.last.clone();
         if let Some(passing) = self.passing {
@@ -234,7 +237,7 @@ impl PrefixCache {
 }
 
 impl Quote {
-    /// The difference between two ways of sending a request.
+    /// Compares the usage of a request with the action to its usage without it (`otherwise`).
     pub fn of(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
         let anew = |usage: Usage| Usage {
             cached_input: 0,
@@ -258,15 +261,15 @@ impl Quote {
         }
     }
 
-    /// Tokens by which every later request is shorter.
+    /// Returns the tokens by which every later request is shorter.
     pub fn saved(&self) -> u64 {
         self.otherwise
             .all_input()
             .saturating_sub(self.usage.all_input())
     }
 
-    /// What those would cost in each later request, read from the cache, in USD; absent without
-    /// prices.
+    /// Returns the cost of the saved tokens in each later request, read from the cache, in USD;
+    /// `None` without prices.
     pub fn saved_cost(&self, model: &ModelSpec) -> Option<f64> {
         let saved = match model.cache.rule.finds() {
             CacheMatch::Nothing => Usage {
@@ -287,7 +290,7 @@ impl Quote {
     }
 }
 
-/// `≈12,345 tokens, $0.0463`.
+/// Formats the quote as `≈12,345 tokens, $0.0463`.
 impl fmt::Display for Quote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "≈{} tokens", grouped(self.tokens))?;
@@ -299,7 +302,7 @@ impl fmt::Display for Quote {
     }
 }
 
-/// The request without these messages; its tools stand before the first.
+/// Returns the request without the messages `gone`; the first piece is the tools.
 fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
     let left = request
@@ -307,8 +310,8 @@ fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
         .enumerate()
         .filter(|(index, _)| !gone.contains(index));
     let mut left: Vec<_> = left.map(|(_, piece)| *piece).collect();
-    // A mark stays where it was: on the last message before something that moves, or on the very
-    // last one.
+    // A mark keeps its position: on the last message before a part that moves, or on the very last
+    // message.
     let marked = request
         .get(gone.clone())
         .is_some_and(|gone| gone.iter().any(|piece| piece.boundary));
@@ -321,7 +324,7 @@ fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     left
 }
 
-/// The hash of something else.
+/// Returns a hash that differs from `hash`.
 fn other(hash: ContentHash) -> ContentHash {
     ContentHash::of(format!("changed {hash}").as_bytes())
 }

@@ -1,27 +1,27 @@
-//! What a provider's prefix cache would do with a sequence of requests: read, written and fresh
+//! Simulates a provider's prefix cache for a sequence of requests: the read, written and fresh
 //! tokens of each.
 //!
 //! A request is a list of [`CachePiece`]s. Equal pieces at the front of two requests are equal
-//! bytes there; what lies within a piece is not looked at, so a match ends where a piece ends. The
-//! rules, each as its provider documents it (looked up in November 2026; `docs/context-lab.md` has
-//! the addresses):
+//! bytes; the contents of a piece are not compared, so a match ends at the end of a piece. The
+//! rules follow the documentation of each provider (as of November 2026; `docs/context-lab.md`
+//! lists the addresses):
 //!
 //! | rule | found again | billed as written | source |
 //! | --- | --- | --- | --- |
-//! | `anthropic` | the longest prefix stored at a marker, if it ends at a marker of this request or at most 20 content blocks up to it, the marker's own counted first | from there to the last marker | platform.claude.com, `build-with-claude/prompt-caching` |
+//! | `anthropic` | the longest prefix stored at a marker, if it ends at a marker of this request or at most 20 content blocks before one, counting the marker's own first | from there to the last marker | platform.claude.com, `build-with-claude/prompt-caching` |
 //! | `openai` | the longest common prefix, from 1,024 tokens on, in steps of 128 | nothing | developers.openai.com, `guides/prompt-caching`, up to GPT-5.5 |
 //! | `openai-breakpoints` | the longest of the newest 80 prefixes stored at a breakpoint; the end of a request is one | from there to the last breakpoint | the same page, from GPT-5.6 on |
-//! | `gemini` | the longest common prefix, in whole steps of [`CacheRule::interval`] where that is set; never promised, so this is the most that can be read | nothing | ai.google.dev, `caching` (implicit) |
-//! | `deepseek` | the longest stored unit that the request holds whole: a unit ends where a request ended, where its reply ended, where two requests parted, and at every [`CacheRule::interval`] | nothing | api-docs.deepseek.com, `guides/kv_cache` |
-//! | `vllm` | the longest common prefix in whole blocks of 16 tokens, replies included, but for the last token | nothing | docs.vllm.ai, `design/prefix_caching` |
-//! | `llama-cpp` | the common prefix with the request before and its reply, but for the last token: one slot | nothing | llama.cpp, `tools/server` (`cache_prompt`) |
+//! | `gemini` | the longest common prefix, in whole steps of [`CacheRule::interval`] if that is set; never guaranteed, so this is the maximum that can be read | nothing | ai.google.dev, `caching` (implicit) |
+//! | `deepseek` | the longest stored unit that the request contains whole: a unit ends where a request ended, where its reply ended, where two requests diverged, and at every [`CacheRule::interval`] | nothing | api-docs.deepseek.com, `guides/kv_cache` |
+//! | `vllm` | the longest common prefix in whole blocks of 16 tokens, replies included, without the last token | nothing | docs.vllm.ai, `design/prefix_caching` |
+//! | `llama-cpp` | the common prefix with the previous request and its reply, without the last token: one slot | nothing | llama.cpp, `tools/server` (`cache_prompt`) |
 //! | `automatic` | the longest common prefix | nothing | – |
 //!
-//! An entry lives for the rule's `ttl` after it was last used; vLLM and llama.cpp forget by
-//! pressure, not by time. The two compute the last token of a prompt in any case: what follows it
-//! is made from it.
+//! An entry lives for the rule's `ttl` after its last use; vLLM and llama.cpp evict under memory
+//! pressure, not by time. Both always compute the last token of a prompt, because the next token is
+//! made from it.
 //!
-//! Invariant: per request nothing is hashed again that the request before began with.
+//! Invariant: pieces that a request shares with the start of the previous one are not hashed again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -32,11 +32,11 @@ use haft_types::{
 
 use crate::scale::Scale;
 
-/// Content blocks a marker looks back where the rule names no number.
+/// Content blocks that a marker looks back if the rule sets no number.
 const LOOK_BACK: u32 = 20;
-/// Tokens in a step of OpenAI's automatic cache.
+/// The step of OpenAI's automatic cache, in tokens.
 const OPENAI_STEP: u64 = 128;
-/// Stored prefixes OpenAI's breakpoints are matched with.
+/// The number of newest stored prefixes that OpenAI's breakpoints are matched with.
 const NEWEST: usize = 80;
 /// Tokens in a block of vLLM's cache.
 const VLLM_BLOCK: u64 = 16;
@@ -44,18 +44,17 @@ const VLLM_BLOCK: u64 = 16;
 /// One message of a request, as a prefix cache sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePiece {
-    /// What it is.
+    /// The hash of the content.
     pub hash: ContentHash,
-    /// Its tokens.
     pub tokens: u64,
-    /// Its content blocks.
+    /// The number of content blocks.
     pub blocks: u32,
-    /// Whether the provider is asked to remember the prefix that ends here.
+    /// True if the provider is asked to store the prefix that ends here.
     pub boundary: bool,
 }
 
 impl CachePiece {
-    /// A reply as later requests will hold it, in the model's own tokens.
+    /// Converts a reply into the piece that later requests will contain, in the model's tokens.
     pub fn reply(entry: &Entry, model: &ModelSpec) -> Self {
         let tokens = Scale::of(model).up(entry.tokens.into());
         Self {
@@ -67,7 +66,7 @@ impl CachePiece {
     }
 }
 
-/// The pieces of a request, its tools first, in the model's own tokens.
+/// Splits a request into pieces, tools first, with tokens scaled by `tokenizer_factor`.
 pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
     let scale = Scale::new(tokenizer_factor);
     let tools = CachePiece {
@@ -85,7 +84,7 @@ pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
     [tools].into_iter().chain(segments).collect()
 }
 
-/// When a prefix was used last, and as the how manieth one it was stored.
+/// A stored prefix: the time of its last use, its storage order and its use.
 #[derive(Clone, Copy, Debug)]
 struct StoredPrefix {
     used: Duration,
@@ -93,38 +92,38 @@ struct StoredPrefix {
     unit: Unit,
 }
 
-/// Whether a stored prefix can be found.
+/// The purpose of a stored prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// As it is.
+    /// A request can read the prefix from the cache.
     CacheLookup,
-    /// It only tells how far two requests are the same.
+    /// The prefix only shows how far two requests agree.
     Compared,
 }
 
-/// A provider's cache, one conversation long.
+/// A simulated provider cache for one conversation.
 #[derive(Clone, Debug)]
 pub struct CacheSimulator {
     rule: CacheRule,
     stored: HashMap<ContentHash, StoredPrefix>,
-    /// How many prefixes were ever stored.
+    /// The number of prefixes stored so far.
     count: usize,
-    /// The request before: its pieces and its prefixes.
+    /// The pieces and prefixes of the previous request.
     before: Vec<(ContentHash, KnownPrefix)>,
 }
 
-/// A prefix of the request at hand: everything up to the end of a piece.
+/// A prefix of the current request: everything up to the end of a piece.
 #[derive(Clone, Copy, Debug)]
 struct KnownPrefix {
     hash: ContentHash,
     tokens: u64,
-    /// Content blocks up to here.
+    /// Content blocks in the prefix.
     blocks: u32,
     boundary: bool,
 }
 
 impl KnownPrefix {
-    /// This one with a piece behind it.
+    /// Extends `before` by one piece.
     fn with(before: Option<&Self>, piece: &CachePiece) -> Self {
         let mut hasher = Hasher::default();
         if let Some(before) = before {
@@ -145,16 +144,16 @@ impl KnownPrefix {
     }
 }
 
-/// What of a request is in the cache.
+/// The part of a request that is in the cache.
 #[derive(Clone, Copy, Default)]
 struct CacheLookup {
-    /// The index of the last prefix that is used.
+    /// The index of the last prefix that is read.
     last: Option<usize>,
     tokens: u64,
 }
 
 impl CacheSimulator {
-    /// An empty cache of this kind.
+    /// Creates an empty cache that follows `rule`.
     pub fn new(rule: &CacheRule) -> Self {
         Self {
             rule: rule.clone(),
@@ -164,8 +163,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Sends a request at this time, counted from any beginning, and tells what becomes of its
-    /// input.
+    /// Sends a request and returns its input usage. `at` is the time since an arbitrary start.
     pub fn send(&mut self, at: Duration, request: &[CachePiece]) -> Usage {
         let same = self
             .before
@@ -194,7 +192,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Notes what the model answered to the request before: some caches hold that, too.
+    /// Records the model's reply to the previous request: some caches store it, too.
     pub fn reply(&mut self, at: Duration, reply: &CachePiece) {
         let keeps = match self.rule.rule {
             CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
@@ -214,8 +212,8 @@ impl CacheSimulator {
         }
     }
 
-    /// Every prefix of a request that ends with a piece; the first `same` pieces are those of the
-    /// request before.
+    /// Returns every prefix of a request that ends with a piece; the first `same` pieces are shared
+    /// with the previous request.
     fn prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
         let mut prefixes: Vec<KnownPrefix> = Vec::with_capacity(request.len());
         for (index, piece) in request.iter().enumerate() {
@@ -229,24 +227,15 @@ impl CacheSimulator {
         prefixes
     }
 
-    /// Takes out what has not been used for too long.
+    /// Removes prefixes that have not been used within the rule's lifetime.
     fn forget(&mut self, now: Duration) {
-        let life = match self.rule.rule {
-            CacheKind::Vllm | CacheKind::LlamaCpp | CacheKind::None => None,
-            CacheKind::Anthropic
-            | CacheKind::Automatic
-            | CacheKind::Openai
-            | CacheKind::OpenaiBreakpoints
-            | CacheKind::Gemini
-            | CacheKind::Deepseek => self.rule.life(),
-        };
-        if let Some(life) = life {
+        if let Some(life) = self.rule.forgets_after() {
             self.stored
                 .retain(|_, stored| now.saturating_sub(stored.used) <= life);
         }
     }
 
-    /// The longest prefix that is found again.
+    /// Finds the longest stored prefix of the request.
     fn found(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
         let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
         let unit = |prefix: &KnownPrefix| {
@@ -282,8 +271,8 @@ impl CacheSimulator {
         else {
             return found;
         };
-        // Units are cut at every interval of what was sent, so all of them that lie in the common
-        // part are there.
+        // A unit ends at every interval of a sent request, so all units in the common part are
+        // stored.
         let common = prefixes.iter().rposition(|prefix| known(prefix).is_some());
         let cut = common.map_or(0, |index| prefixes[index].tokens / interval * interval);
         if cut > found.tokens {
@@ -296,7 +285,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Tokens between two prefixes that are stored whatever they hold.
+    /// Returns the interval in tokens at which prefixes are always stored, if the rule has one.
     fn interval(&self) -> Option<u64> {
         self.rule
             .interval
@@ -304,9 +293,9 @@ impl CacheSimulator {
             .map(u64::from)
     }
 
-    /// How many of so many common tokens can be read, in a request of this length.
+    /// Returns how many of the `common` tokens can be read in a request of `total` tokens.
     fn readable(&self, common: u64, total: u64) -> u64 {
-        // What follows the last token is made from it, so it is computed in any case.
+        // The next token is made from the last one, so the last one is always computed.
         let but_one = common.min(total.saturating_sub(1));
         let stepped = match self.rule.rule {
             CacheKind::Openai => common - common % OPENAI_STEP,
@@ -322,7 +311,7 @@ impl CacheSimulator {
         if stepped < self.least() { 0 } else { stepped }
     }
 
-    /// Shorter prefixes are not cached.
+    /// Returns the minimum tokens of a cached prefix.
     fn least(&self) -> u64 {
         match self.rule.rule {
             CacheKind::Vllm => VLLM_BLOCK,
@@ -337,8 +326,8 @@ impl CacheSimulator {
         }
     }
 
-    /// Stores what this request leaves behind; returns up to which token that is billed. The first
-    /// `same` pieces are those of the request before.
+    /// Stores the prefixes of this request and returns the number of tokens up to which storing is
+    /// billed. The first `same` pieces are shared with the previous request.
     fn store(
         &mut self,
         at: Duration,
@@ -348,7 +337,7 @@ impl CacheSimulator {
     ) -> u64 {
         let least = self.least();
         let last = prefixes.len().saturating_sub(1);
-        // Reading a prefix uses everything before it, too.
+        // Reading a prefix also uses every shorter one.
         for prefix in &prefixes[..found.map_or(0, |index| index + 1)] {
             if let Some(stored) = self.stored.get_mut(&prefix.hash) {
                 stored.used = at;

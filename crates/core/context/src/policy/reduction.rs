@@ -1,30 +1,36 @@
-//! How much is cleared and compressed, by the model's cache.
+//! Chooses how much is cleared and compressed, depending on the model's cache.
 //!
-//! Compression waits for a moment when the prefix is read anew anyway, and a cache that outlives
-//! the user's pauses has no such moment. Clearing much and early is the cheaper way there;
-//! elsewhere it can wait until the request is large. `docs/context-lab.md` has the figures these
-//! values were chosen by.
+//! Compression waits for a moment when the prefix is sent anew anyway. A cache that outlives the
+//! user's pauses offers few such moments, so clearing more and earlier is cheaper there; elsewhere
+//! clearing can wait until the request is large. The values are based on the measurements in
+//! `docs/context-lab.md`, which count tokens as haft does: for a model that makes more of them, the
+//! zones are larger by its tokenizer factor.
 
 use std::time::Duration;
 
-use haft_types::ModelSpec;
+use haft_types::{ContentHash, ModelSpec};
 
 use super::{Compress, Policy};
-use crate::reduce::safe_zone::SafeZone;
+use crate::reduce::safe_zone::{SMALLEST, SafeZone, SafeZoneError};
+use crate::scale::Scale;
 
-/// Few pauses between two inputs are longer.
+/// A cache that lives at least this long outlives nearly all pauses between two inputs.
 const OUTLIVES_PAUSES: Duration = Duration::from_mins(30);
+/// A window of at least this many tokens belongs to a hosted model, even if its prices are unknown.
+const HOSTED_WINDOW: u32 = 200_000;
+/// The share of the size above which a model's prices rise that a default zone takes at most.
+const BELOW_LONG_PRICE: f64 = 0.9;
 
-/// What is done to old results: four settings that only make sense together.
+/// The treatment of old results: four settings that only make sense together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
     /// Tokens above which a request is pruned.
     pub safe_zone: SafeZone,
     /// Share of the safe zone that pruning stops at.
     pub prune_to: f64,
-    /// Newest cleanable messages that pruning leaves alone.
+    /// Newest results that pruning leaves alone.
     pub prune_keep: u32,
-    /// When tool results are compressed.
+    /// The time at which tool results are compressed.
     pub compress: Compress,
 }
 
@@ -32,75 +38,86 @@ impl Default for Reduction {
     fn default() -> Self {
         Self {
             safe_zone: SafeZone::default(),
-            prune_to: 0.5,
+            prune_to: 0.3,
             prune_keep: 6,
             compress: Compress::default(),
         }
     }
 }
 
-/// Why the four settings of [`Reduction`] have the values they have, as far as they are not set.
+/// The reason for the values of those [`Reduction`] settings that the user did not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionReason {
-    /// One of the four is set, so the others have their plain defaults.
-    OneIsSet,
     /// The model has prices, and its cache lives for 30 minutes or longer.
     LongCache,
     /// The model has prices, and its cache lives for less than 30 minutes.
     ShortCache,
-    /// The prices of the model are unknown.
+    /// The prices of the model are unknown, and its window is small.
     NoPrice,
-    /// The plain safe zone is already smaller than the one that prices and cache would choose.
+    /// The prices of the model are unknown, and its window is that of a hosted model.
+    LargeWindow,
+    /// The prices of the model rise above a size that limits the zone.
+    LongPrice,
+    /// The plain safe zone is already smaller than the one chosen for prices and cache.
     SmallWindow,
 }
 
 impl Reduction {
-    /// What costs least while everything that must be kept is: for a model with prices, and a
-    /// window that leaves a choice.
+    /// Chooses the cheapest settings that keep everything needed in view, if the model's window is
+    /// large enough to choose.
     fn for_model(model: &ModelSpec, usable: u32) -> (Self, ReductionReason) {
         let usual = Self::default();
-        let tokens = |thousands: u64| SafeZone::Tokens(thousands * 1_024);
-        let (chosen, reason) = if model
+        let outlives_pauses = model
             .cache
             .life()
-            .is_some_and(|life| life >= OUTLIVES_PAUSES)
-        {
-            let chosen = Self {
-                safe_zone: tokens(48),
-                prune_to: 0.1,
-                prune_keep: 3,
-                compress: Compress::Never,
-            };
-            (chosen, ReductionReason::LongCache)
-        } else {
-            (
-                Self {
-                    safe_zone: tokens(128),
-                    prune_to: 0.3,
-                    ..usual
-                },
-                ReductionReason::ShortCache,
-            )
-        };
-        let size = |reduction: Self| reduction.safe_zone.tokens(model.context_window, usable);
-        match (model.price, size(chosen), size(usual)) {
-            (Some(_), Ok(chosen_size), Ok(usual_size)) if chosen_size < usual_size => {
-                (chosen, reason)
+            .is_some_and(|life| life >= OUTLIVES_PAUSES);
+        let (thousands, prune_to, reason) = match model.price {
+            Some(_) if outlives_pauses => (100, 0.1, ReductionReason::LongCache),
+            Some(_) => (128, 0.3, ReductionReason::ShortCache),
+            None if model.context_window >= HOSTED_WINDOW => {
+                (128, 0.3, ReductionReason::LargeWindow)
             }
-            (Some(_), ..) => (usual, ReductionReason::SmallWindow),
-            (None, ..) => (usual, ReductionReason::NoPrice),
+            None => return (usual, ReductionReason::NoPrice),
+        };
+        let tokens = Scale::of(model).up(thousands * 1_024);
+        let usual_tokens = usual.safe_zone.tokens(model.context_window, usable);
+        let (chosen, reason, tokens) = match usual_tokens {
+            Ok(usual_tokens) if tokens < usual_tokens => {
+                let safe_zone = SafeZone::Tokens(tokens);
+                let chosen = Self {
+                    safe_zone,
+                    prune_to,
+                    ..usual
+                };
+                (chosen, reason, tokens)
+            }
+            Ok(usual_tokens) => (usual, ReductionReason::SmallWindow, usual_tokens),
+            Err(_) => return (usual, ReductionReason::SmallWindow),
+        };
+        let dearer_above = model.price.and_then(|price| price.long);
+        let limit = dearer_above.map(|long| (BELOW_LONG_PRICE * long.above as f64) as u64);
+        match limit.map(|limit| limit.max(SMALLEST)) {
+            Some(limit) if limit < tokens => {
+                let safe_zone = SafeZone::Tokens(limit);
+                let limited = Self {
+                    safe_zone,
+                    ..chosen
+                };
+                (limited, ReductionReason::LongPrice)
+            }
+            _ => (chosen, reason),
         }
     }
 }
 
 impl Policy {
-    /// What is done to old results in requests to this model. Who sets one of the four settings
-    /// chooses for themselves: the others then have their plain defaults.
+    /// Returns the treatment of old results in requests to this model. Each of the four settings
+    /// depends on the model unless the user sets it.
     pub fn reduction(&self, model: &ModelSpec) -> Reduction {
         self.reduction_and_reason(model).0
     }
 
-    /// Like [`Self::reduction`], with the reason of the values that are not set.
+    /// Like [`Self::reduction`], with the reason for the values that are not set.
     pub fn reduction_and_reason(&self, model: &ModelSpec) -> (Reduction, ReductionReason) {
         let Self {
             safe_zone,
@@ -109,13 +126,7 @@ impl Policy {
             compress,
             ..
         } = *self;
-        let is_set =
-            safe_zone.is_some() || prune_to.is_some() || prune_keep.is_some() || compress.is_some();
-        let (unset, reason) = if is_set {
-            (Reduction::default(), ReductionReason::OneIsSet)
-        } else {
-            Reduction::for_model(model, self.usable_window(model))
-        };
+        let (unset, reason) = Reduction::for_model(model, self.usable_window(model));
         let reduction = Reduction {
             safe_zone: safe_zone.unwrap_or(unset.safe_zone),
             prune_to: prune_to.unwrap_or(unset.prune_to),
@@ -125,7 +136,18 @@ impl Policy {
         (reduction, reason)
     }
 
-    /// The same with everything set that depends on the model.
+    /// Returns the safe zone for a model whose tokens are those that haft counts. The factor of a
+    /// model is corrected as replies arrive; decisions and hashes must not change with it.
+    pub(crate) fn nominal_zone(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
+        self.safe_zone_tokens(&without_factor(model))
+    }
+
+    /// Returns the hash of the settings for this model, whatever its tokenizer factor.
+    pub fn hash_for(&self, model: &ModelSpec) -> ContentHash {
+        self.for_model(&without_factor(model)).hash()
+    }
+
+    /// Returns a copy with all settings filled in that depend on the model.
     #[must_use]
     pub fn for_model(&self, model: &ModelSpec) -> Self {
         let Reduction {
@@ -144,12 +166,27 @@ impl Policy {
     }
 }
 
+fn without_factor(model: &ModelSpec) -> ModelSpec {
+    ModelSpec {
+        tokenizer_factor: 1.0,
+        ..model.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use haft_types::{CacheRule, Price};
 
     use super::*;
     use crate::testing::model;
+
+    const PRICE: Option<Price> = Some(Price {
+        input: 1.0,
+        cached_input: Some(0.1),
+        cache_write: None,
+        output: 5.0,
+        long: None,
+    });
 
     fn with(ttl: &str, window: u32, price: Option<Price>) -> ModelSpec {
         let cache = CacheRule {
@@ -167,13 +204,7 @@ mod tests {
 
     #[test]
     fn the_cache_decides_unless_the_user_does() {
-        let price = Some(Price {
-            input: 1.0,
-            cached_input: Some(0.1),
-            cache_write: None,
-            output: 5.0,
-            long: None,
-        });
+        let price = PRICE;
         let chosen = |policy: &Policy, model: &ModelSpec| {
             let Reduction {
                 safe_zone,
@@ -183,22 +214,20 @@ mod tests {
             } = policy.reduction(model);
             (safe_zone.to_string(), prune_to, prune_keep, compress)
         };
-        let usual = ("0.8".to_owned(), 0.5, 6, Compress::WhenFree);
+        let usual = ("0.8".to_owned(), 0.3, 6, Compress::WhenFree);
+        let short = ("131072".to_owned(), 0.3, 6, Compress::WhenFree);
+        let long = ("102400".to_owned(), 0.1, 6, Compress::WhenFree);
         let unset = Policy::default();
+        assert_eq!(chosen(&unset, &with("5m", 200_000, price)), short);
+        assert_eq!(chosen(&unset, &with("30m", 200_000, price)), long);
+        assert_eq!(chosen(&unset, &with("1h", 1_000_000, price)), long);
         assert_eq!(
-            chosen(&unset, &with("5m", 200_000, price)),
-            ("131072".into(), 0.3, 6, Compress::WhenFree)
+            chosen(&unset, &with("1h", 200_000, None)),
+            short,
+            "a hosted model whose prices are unknown"
         );
         assert_eq!(
-            chosen(&unset, &with("30m", 200_000, price)),
-            ("49152".into(), 0.1, 3, Compress::Never)
-        );
-        assert_eq!(
-            chosen(&unset, &with("1h", 1_000_000, price)),
-            ("49152".into(), 0.1, 3, Compress::Never)
-        );
-        assert_eq!(
-            chosen(&unset, &with("5m", 200_000, None)),
+            chosen(&unset, &with("5m", 160_000, None)),
             usual,
             "nothing is known of what it costs"
         );
@@ -212,47 +241,98 @@ mod tests {
             usual,
             "and of this one"
         );
-        let set = [
-            Policy {
-                safe_zone: Some(SafeZone::default()),
-                ..Policy::default()
-            },
-            Policy {
-                prune_to: Some(0.5),
-                ..Policy::default()
-            },
-            Policy {
-                prune_keep: Some(6),
-                ..Policy::default()
-            },
-            Policy {
-                compress: Some(Compress::WhenFree),
-                ..Policy::default()
-            },
-        ];
-        for policy in set {
-            assert_eq!(
-                chosen(&policy, &with("1h", 200_000, price)),
-                usual,
-                "one is set: {policy:?}"
-            );
-        }
+    }
+
+    #[test]
+    fn a_key_that_is_set_changes_no_other() {
+        let model = with("1h", 400_000, PRICE);
+        let default = Policy::default().reduction(&model);
+        let zone = SafeZone::Share(0.5);
+        let with_zone = Policy {
+            safe_zone: Some(zone),
+            ..Policy::default()
+        };
+        let expected = Reduction {
+            safe_zone: zone,
+            ..default
+        };
+        assert_eq!(with_zone.reduction(&model), expected);
+        let with_share = Policy {
+            prune_to: Some(0.7),
+            ..Policy::default()
+        };
+        let expected = Reduction {
+            prune_to: 0.7,
+            ..default
+        };
+        assert_eq!(with_share.reduction(&model), expected);
+        let keeps_three = Policy {
+            prune_keep: Some(3),
+            ..Policy::default()
+        };
+        let expected = Reduction {
+            prune_keep: 3,
+            ..default
+        };
+        assert_eq!(keeps_three.reduction(&model), expected);
+        let uncompressed = Policy {
+            compress: Some(Compress::Never),
+            ..Policy::default()
+        };
+        let expected = Reduction {
+            compress: Compress::Never,
+            ..default
+        };
+        assert_eq!(uncompressed.reduction(&model), expected);
+    }
+
+    #[test]
+    fn default_zones_follow_the_tokenizer_and_stay_below_a_rising_price() {
+        let long = |above| {
+            PRICE.map(|price| Price {
+                long: Some(haft_types::LongPrice {
+                    above,
+                    input: 5.0,
+                    cached_input: None,
+                    cache_write: None,
+                    output: 5.0,
+                }),
+                ..price
+            })
+        };
+        let chosen = |policy: &Policy, factor: f64, price| {
+            let model = ModelSpec {
+                tokenizer_factor: factor,
+                ..with("5m", 1_000_000, price)
+            };
+            let (reduction, reason) = policy.reduction_and_reason(&model);
+            (reduction.safe_zone.to_string(), reason)
+        };
+        let unset = Policy::default();
+        let scaled = ("196608".to_owned(), ReductionReason::ShortCache);
+        assert_eq!(chosen(&unset, 1.5, PRICE), scaled);
+        let limited = ("90000".to_owned(), ReductionReason::LongPrice);
+        assert_eq!(chosen(&unset, 1.5, long(100_000)), limited);
+        assert_eq!(chosen(&unset, 1.5, long(300_000)), scaled);
+        let set = Policy {
+            safe_zone: Some(SafeZone::Tokens(120_000)),
+            ..Policy::default()
+        };
+        assert_eq!(chosen(&set, 1.5, long(100_000)).0, "120000", "as written");
+        let plain = |factor| {
+            let model = ModelSpec {
+                tokenizer_factor: factor,
+                ..with("5m", 1_000_000, PRICE)
+            };
+            (unset.nominal_zone(&model), unset.hash_for(&model))
+        };
+        assert_eq!(plain(1.0), plain(1.4), "replies correct the factor");
     }
 
     #[test]
     fn what_depends_on_the_model_is_part_of_the_hash() {
-        let price = Some(Price {
-            input: 1.0,
-            cached_input: Some(0.1),
-            cache_write: None,
-            output: 5.0,
-            long: None,
-        });
-        let hash = |ttl: &str| {
-            Policy::default()
-                .for_model(&with(ttl, 200_000, price))
-                .hash()
-        };
+        let price = PRICE;
+        let hash = |ttl: &str| Policy::default().hash_for(&with(ttl, 200_000, price));
         assert!(hash("5m") == hash("10m") && hash("5m") != hash("1h"));
     }
 }

@@ -1,15 +1,14 @@
-//! Compaction: when it is due, where the cut is, what the summary must look like, and what is sent
-//! afterwards.
+//! Compaction: decides when it is due, plans the cut, requests the summary, and applies it.
 //!
 //! ```text
 //! stored   r1 r2 … r5 | r6 … r15      summaries are appended: Σ1 (archives up to the cut)
-//! sent     Σ1 | r6 … r15              only ever at the front, oldest first, verbatim
+//! sent     Σ1 | r6 … r15              summaries are only sent at the front, oldest first, verbatim
 //! stored   U A T A T … A T | A T …    one long round: its oldest blocks are archived
-//! sent     Σ1 U | A T …               and what the user said stays
+//! sent     Σ1 U | A T …               and the user's messages stay
 //! ```
 //!
 //! Nothing is deleted: a summary names the first message that is still sent, and everything before
-//! it is left out. This module makes plans and requests; asking the model is the engine's work.
+//! it is left out. This module makes plans and requests; the engine sends them to the model.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::build::blocks::repair;
 use crate::build::reminders::message;
 use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, before_block, is_user_speech};
 use crate::build::system::{render_text, system_entry};
-use crate::build::transcript::{Labels, transcript};
+use crate::build::transcript::{Labels, transcript, transcript_within};
 use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::memo::{EntryMaker, RecallTool};
@@ -32,21 +31,21 @@ use crate::policy::{Compress, Policy, ShareOf};
 use crate::reduce::language::user_language;
 use crate::scale::Scale;
 
-/// How urgent compaction is.
+/// The urgency of compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// It is not.
+    /// Compaction is not due.
     No,
-    /// It can wait for a moment when the prefix is read anew anyway.
+    /// Compaction can wait for a moment when the prefix is sent anew anyway.
     WhenFree,
-    /// It is, unless there was one a short while ago.
+    /// Compaction is due, unless the last archive is too recent.
     Now,
-    /// The window would overflow.
+    /// The window would overflow without compaction.
     Overflow,
 }
 
-/// Whether compaction is due before `input` is answered. `last` is the usage of the newest request;
-/// inside a round the input is empty.
+/// Returns the urgency of compaction before `input` is answered. `last` is the usage of the newest
+/// request; inside a round the input is empty.
 pub fn compaction_due(
     policy: &Policy,
     model: &ModelSpec,
@@ -75,13 +74,13 @@ pub fn compaction_due(
     }
 }
 
-/// Inputs of the user's from one automatic archive to the next.
+/// User inputs between two automatic archives.
 const INPUTS_BETWEEN: usize = 5;
 
-/// Whether an archive would follow the one before too closely. Between two there are five inputs of
-/// the user's; in a round that goes on by itself, as many blocks as an archive leaves alone.
-/// `since` are the messages since the one before; an input that is being answered is not counted,
-/// as one that waits is not.
+/// True if another archive would follow the previous one too closely. Between two archives there
+/// must be five inputs of the user or, in a round that runs on without input, as many blocks as an
+/// archive leaves alone. `since` holds the messages since the previous archive; the input that is
+/// being answered does not count.
 pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let calls = |entry: &&Arc<Entry>| entry.message.tool_calls().next().is_some();
     let inputs = since
@@ -97,8 +96,8 @@ pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
     }
 }
 
-/// Whether a round has gone on by itself for half of that since the archive before: an archive may
-/// follow where the window would overflow without one.
+/// True if the running round has added at least half of `keep_blocks` blocks since the previous
+/// archive. Another archive is then allowed if the window would overflow without it.
 pub fn has_gone_on(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let round = since
         .iter()
@@ -110,27 +109,27 @@ pub fn has_gone_on(since: &[Arc<Entry>], policy: &Policy) -> bool {
         >= policy.keep_blocks as usize
 }
 
-/// What to archive.
+/// The messages to archive.
 #[derive(Clone, Debug)]
 pub struct CompactionPlan {
-    /// The messages to summarise: user, assistant and tool messages, blocks whole.
+    /// The messages to summarize: user, assistant and tool messages, in whole blocks.
     pub messages: Vec<Arc<Entry>>,
-    /// How many whole rounds they make.
+    /// The number of whole rounds among them.
     pub rounds: u32,
-    /// How many blocks and answers of the model's are among them.
+    /// The number of blocks and answers by the model among them.
     pub steps: u32,
     /// The first message that is still sent.
     pub first_kept: MessageId,
-    /// From here on what the user said is sent nevertheless.
+    /// The user's messages from this one on are sent even if they lie before `first_kept`.
     pub users_from: Option<MessageId>,
-    /// When the first of them was made.
+    /// The creation time of the first archived message.
     pub from: Timestamp,
-    /// When the last of them was made.
+    /// The creation time of the last archived message.
     pub to: Timestamp,
 }
 
 impl CompactionPlan {
-    /// What goes, as text.
+    /// Formats the number of archived rounds or steps.
     pub fn subject(&self) -> String {
         let counted = |count: u32, one: &str| {
             format!("{count} older {one}{}", if count == 1 { "" } else { "s" })
@@ -142,7 +141,7 @@ impl CompactionPlan {
         }
     }
 
-    /// The counted tokens of what goes.
+    /// Returns the counted tokens of the archived messages.
     pub fn tokens(&self) -> u64 {
         self.messages
             .iter()
@@ -151,20 +150,21 @@ impl CompactionPlan {
     }
 }
 
-/// Who wants an archive, and so how much of the conversation it takes.
+/// The reason for an archive, which decides how much of the conversation it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchiveWish<'a> {
-    /// The window fills: the newest rounds or blocks stay, and it must be worth it.
+    /// The window is filling: the newest rounds or blocks stay, and the archive must free enough.
     Automatic,
-    /// The same, where these results are cleared: archiving them frees next to nothing.
+    /// Like [`Self::Automatic`], but these results are already cleared, so that archiving them
+    /// frees next to nothing.
     AfterClearing(&'a Cleared),
-    /// The user: all but the newest block.
+    /// The user asked for it: everything but the newest block is archived.
     ByHand,
 }
 
-/// Plans the archive: whole rounds before the newest `keep_rounds`; where that frees too little,
-/// everything before the newest `keep_blocks` blocks but what the user said in these rounds. `None`
-/// when neither frees enough.
+/// Plans an archive of the whole rounds before the newest `keep_rounds`. If that frees too little,
+/// the archive takes everything before the newest `keep_blocks` blocks except the user's messages
+/// of the newest rounds. Returns `None` if neither frees enough.
 pub fn plan_compaction(
     history: &[Arc<Entry>],
     wish: ArchiveWish<'_>,
@@ -192,7 +192,7 @@ pub fn plan_compaction(
     let cut_round = (line.round + 1)
         .saturating_sub(policy.keep_rounds.max(1))
         .max(first_round);
-    // An interrupted round may end with results that no reply followed yet.
+    // An interrupted round may end with results that the model has not seen.
     let kept_rounds = start_of(cut_round)?.min(line.unseen_start());
     let share =
         |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
@@ -212,16 +212,16 @@ pub fn plan_compaction(
     let freed: Vec<_> = line.items.iter().zip(&sent).map(goes).collect();
     let last = start_of_block(&line.items, policy.keep_blocks)?;
     let cut = enough_blocks(&line.items, &freed[..last], wanted);
-    // What the user said before the newest rounds goes, too.
+    // The user's messages before the newest rounds are archived, too.
     let words = kept_rounds.min(cut);
     let frees = sent[..words].iter().chain(&freed[words..cut]).sum::<u64>();
     plan_at(&line, cut, Some(kept_rounds)).filter(|_| frees >= needed)
 }
 
-/// What each message takes of a request: little where it was cleared. What was left out for lack of
-/// room counts whole: a summary is to take its place.
+/// Returns the tokens that each message takes in a request: few if it was cleared. Messages left
+/// out for lack of room count whole, because the summary is to replace them.
 fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
-    /// A notice, or the beginning of a long argument.
+    /// The tokens of a notice, or of the beginning of a long argument.
     const NOTICE: u64 = 60;
     let tokens = |item: &TimelineItem| match u64::from(item.entry.tokens) {
         whole if cleared.is_some_and(|cleared| cleared.ids.contains(&item.id())) => {
@@ -232,12 +232,10 @@ fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
     items.iter().map(tokens).collect()
 }
 
-/// How many times what an archive must free it does free where it takes blocks: as many of them
-/// stay as fit.
+/// The factor by which an archive of blocks frees more than it must.
 const GENEROUS: f64 = 1.5;
 
-/// Where to cut so that what stands before it frees so many tokens, at the end of `freed` at the
-/// latest.
+/// Returns the cut before which at least `wanted` tokens are freed, or the end of `freed`.
 fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     let mut tokens = 0;
     for (index, more) in freed.iter().enumerate() {
@@ -249,7 +247,8 @@ fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     freed.len()
 }
 
-/// Where the newest so many blocks begin; an answer without calls counts as one.
+/// Returns the index at which the last `newest` blocks start; an answer without calls counts as a
+/// block.
 fn start_of_block(items: &[TimelineItem], newest: u32) -> Option<usize> {
     let steps = items
         .iter()
@@ -261,7 +260,7 @@ fn start_of_block(items: &[TimelineItem], newest: u32) -> Option<usize> {
         .nth(newest.max(1) as usize - 1)
 }
 
-/// The plan to archive what stands before this index but for what the user said from `users` on.
+/// Plans an archive of everything before `cut`, except the user's messages from index `users` on.
 fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<CompactionPlan> {
     let users = users.filter(|users| *users < cut);
     let stays = |index: usize, item: &TimelineItem| {
@@ -302,62 +301,97 @@ fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<Compacti
     })
 }
 
-/// Why a summary is refused.
+/// The reason why a summary is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SummaryRefusal {
-    /// It says nothing.
+    /// The summary has no text.
     #[error("the summary is empty")]
     Empty,
-    /// It is not smaller than what it stands for.
+    /// The summary is not smaller than the messages that it replaces.
     #[error("the summary takes {tokens} tokens, and must take less than {limit}")]
     TooLarge {
-        /// Its tokens, with what had to be added.
+        /// The tokens of the summary, including facts that had to be added.
         tokens: u64,
-        /// What it must stay below.
+        /// The limit that the tokens must stay below.
         limit: u64,
     },
-    /// It has a heading that the form does not have.
+    /// The summary has a heading that the form does not have.
     #[error("the summary has the heading `{0}`; only the five headings of the form may occur")]
     OtherHeading(String),
-    /// Too few of its sections have text.
+    /// Too few sections of the summary have text.
     #[error("only {found} of the five sections of the form have text, and at least {needed} must")]
     TooFewSections {
-        /// The sections that have text.
+        /// The number of sections with text.
         found: usize,
-        /// The sections that must have text.
+        /// The number of sections that must have text.
         needed: usize,
     },
-    /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the
-    /// engine's own.
+    /// The summary contains text that no summary needs: calls, other speakers, instructions to
+    /// forget, or haft's own tags.
     #[error("the summary holds `{0}`, which a summary never does")]
     Hostile(&'static str),
-    /// It ends in the middle.
+    /// The summary ends before it is complete.
     #[error("the summary was cut")]
     Cut,
-    /// The model would not write one.
+    /// The model declined to write a summary.
     #[error("the model declined to write a summary")]
     Declined,
-    /// It is written in a script that neither the form nor the user uses.
+    /// The summary is written in a script that neither the form nor the user uses.
     #[error("the summary is written in another language than the session")]
     OtherLanguage,
 }
 
-/// What a summary is asked for with besides the messages.
+/// The input for a summary besides the messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SummaryWish<'a> {
-    /// What the user wants kept in particular.
+    /// The user's wish for what the summary should keep in particular.
     pub focus: Option<&'a str>,
-    /// Why the one before was refused.
+    /// The reason why the previous summary was refused.
     pub refused: Option<&'a SummaryRefusal>,
-    /// The whole conversation: the language is the one the user writes in, also where what the
-    /// user said stays.
+    /// The whole conversation, from which the user's language is determined even if the user's
+    /// messages are not archived.
     pub session: &'a [Arc<Entry>],
 }
 
-/// The request that asks a model for the summary.
+/// Attempts to fit the request for a summary into the window. Bytes per token differ between texts,
+/// so the first estimate may be too large.
+const FIT_ATTEMPTS: usize = 6;
+
+/// Builds the request that asks a model for the summary. What does not fit the window of the model
+/// is cut, because a request that is refused gives no summary at all.
 pub fn summary_request(
     plan: &CompactionPlan,
     wish: SummaryWish<'_>,
+    model: &ModelSpec,
+    policy: &Policy,
+    counter: &dyn TokenCounter,
+) -> Result<Request, ContextError> {
+    let whole = transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds);
+    let mut bytes = whole.len();
+    let request = summary_request_of(plan, wish, whole, model, policy, counter)?;
+    let room = Scale::of(model).down(policy.usable_window(model).into());
+    let mut fitted = request;
+    for _ in 0..FIT_ATTEMPTS {
+        let tokens = fitted.tokens();
+        if tokens <= room {
+            break;
+        }
+        bytes = (bytes as u128 * u128::from(room) / u128::from(tokens)) as usize / 100 * 95;
+        let cut = transcript_within(
+            &plan.messages,
+            policy.compress_limits,
+            Labels::RolesAndIds,
+            bytes,
+        );
+        fitted = summary_request_of(plan, wish, cut, model, policy, counter)?;
+    }
+    Ok(fitted)
+}
+
+fn summary_request_of(
+    plan: &CompactionPlan,
+    wish: SummaryWish<'_>,
+    transcript: String,
     model: &ModelSpec,
     policy: &Policy,
     counter: &dyn TokenCounter,
@@ -368,7 +402,7 @@ pub fn summary_request(
         language => user_language(plan.messages.iter().chain(wish.session)),
         focus => wish.focus.map(str::trim).filter(|focus| !focus.is_empty()),
         refused => wish.refused.map(ToString::to_string),
-        transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
+        transcript => transcript,
     };
     let instructions = render_text(
         "summary",
@@ -389,8 +423,8 @@ pub fn summary_request(
     ))
 }
 
-/// A request beside the conversation: instructions, and what they are about. No tools, and no cache
-/// to keep.
+/// Builds a request outside the conversation, from instructions and a subject. It has no tools, and
+/// no cache to keep.
 pub(crate) fn plain_request(
     instructions: &str,
     owner: &'static str,
@@ -428,8 +462,8 @@ pub(crate) fn plain_request(
 const FIRST_KEPT: &str = "first_kept";
 const USERS_FROM: &str = "users_from";
 
-/// The message that stores a summary. From the next request on it stands for what the plan
-/// archives.
+/// Builds the message that stores a summary. From the next request on, the summary replaces the
+/// archived messages of the plan.
 pub fn summary_message(
     id: MessageId,
     at: Timestamp,
@@ -448,7 +482,7 @@ pub fn summary_message(
     summary
 }
 
-/// The first message that is sent beside this summary, if it says so.
+/// Returns the first message that is sent beside this summary, if the summary names one.
 pub fn first_kept(summary: &Message) -> Option<MessageId> {
     named(summary, FIRST_KEPT)
 }
@@ -457,13 +491,13 @@ fn named(summary: &Message, key: &str) -> Option<MessageId> {
     summary.metadata.get(key)?.as_str()?.parse().ok()
 }
 
-/// Takes out what summaries stand for.
+/// Removes the messages that summaries replace.
 pub(crate) fn drop_archived(line: &mut Timeline) {
     let cut = |summary: &Arc<Entry>| {
         let first_kept = first_kept(&summary.message)?;
         let users_from = named(&summary.message, USERS_FROM);
-        // Without the message a summary names, nothing is known to be archived, and sending more is
-        // the safe side.
+        // If the conversation lacks the message that a summary names, nothing is treated as
+        // archived: sending more is the safe side.
         let index = line.items.iter().position(|item| item.id() == first_kept)?;
         Some((
             index,

@@ -1,11 +1,11 @@
-//! The compressed form of a tool result, by rule and without a model.
+//! The compressed form of a tool result, made by rules and without a model.
 //!
-//! While a round runs the model reads every result whole. Later it may read the compressed form: a
-//! line of JSON with `status`, the bounded `data`, and on failure the whole `error`; then what the
-//! result holds of a file or of output, as plain text. The stored message is untouched.
+//! While a round runs, the model reads every result whole. Later it may read the compressed form: a
+//! line of JSON with `status`, the bounded `data`, and on failure the whole `error`; then file
+//! contents or output as plain text. The stored message is untouched.
 //!
-//! Invariant: a compressed form stands only where it is at least a fifth smaller than the whole.
-//! Nothing that is meant to save tokens sends more.
+//! Invariant: a compressed form is used only if it is at least a fifth smaller than the whole
+//! result. A reduction must never send more.
 
 mod rules;
 
@@ -21,11 +21,11 @@ use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::{CompressLimits, Compression};
 use rules::{Kept, keep};
 
-/// Under which name a result's metadata holds the tool's own name: the model may have called it by
-/// another one.
+/// The key under which a result's metadata holds the tool's own name. The model may have called the
+/// tool by another name.
 pub const TOOL: &str = "tool";
 
-/// The tool's own name.
+/// Returns the tool's own name.
 pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a str {
     message
         .metadata
@@ -34,7 +34,7 @@ pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a
         .unwrap_or(&result.name)
 }
 
-/// Replaces every result of a round before this one by its compressed form, where that is worth it.
+/// Replaces every result of a round before `round` by its compressed form, if that is small enough.
 pub(crate) fn compress_finished(
     line: &mut Timeline,
     round: u32,
@@ -53,7 +53,8 @@ pub(crate) fn compress_finished(
     }
 }
 
-/// True for a whole tool result that may be compressed: it was seen, and no person pinned it.
+/// True for a whole tool result that may be compressed: the model has seen it, and the user did not
+/// pin it.
 pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
     item.role() == Role::Tool
         && item.owner != COMPRESSED
@@ -62,7 +63,7 @@ pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
         && !item.unseen
 }
 
-/// The tokens it takes once it is compressed, where that is worth it.
+/// Returns the tokens of a result once it is compressed, or as it is if compression does not pay.
 pub(crate) fn compressed_tokens(
     item: &TimelineItem,
     compression: Compression,
@@ -72,7 +73,7 @@ pub(crate) fn compressed_tokens(
         .map_or(item.entry.tokens, |entry| entry.tokens)
 }
 
-/// The compressed form, where it is at least a fifth smaller.
+/// Returns the compressed form if it is at least a fifth smaller.
 fn compressed_entry(
     entry: &Arc<Entry>,
     compression: Compression,
@@ -129,7 +130,7 @@ fn compressed_entry(
     (u64::from(made.tokens) * 5 <= u64::from(entry.tokens) * 4).then_some(made)
 }
 
-/// Replaces every result that is still whole by its envelope as one line of JSON: what `react`
+/// Replaces every uncompressed result by its envelope as one line of JSON, the form that `react`
 /// models read in the running round.
 pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     for item in line
@@ -160,10 +161,10 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     }
 }
 
-/// The envelope as one line of JSON: what it says once, in `text`, and beside it only what the text
-/// need not hold.
+/// Formats the envelope as one line of JSON: the content once, in `text`, and those fields that the
+/// text does not contain.
 fn envelope_text(envelope: &Envelope) -> String {
-    /// The call or the text says it already, or the model has no use for it.
+    /// Fields that the call or the text repeats, or that the model has no use for.
     const LEFT_OUT: [&str; 9] = [
         "path",
         "file",
@@ -204,7 +205,7 @@ fn envelope_text(envelope: &Envelope) -> String {
     Value::Object(fields).to_string()
 }
 
-/// A message of the same id, role and time, without content.
+/// Returns a message with the id, role and time of `message`, without content.
 fn bare(message: &Message) -> Message {
     Message::new(
         message.message_id,
@@ -214,7 +215,7 @@ fn bare(message: &Message) -> Message {
     )
 }
 
-/// The compressed envelope of a result of the tool `name`, as one line of JSON.
+/// Returns the compressed envelope of a result of the tool `name`, as one line of JSON.
 pub fn compress(name: &str, envelope: &Envelope, limits: CompressLimits) -> String {
     json_line(
         keep(name, envelope, limits),
@@ -226,16 +227,16 @@ pub fn compress(name: &str, envelope: &Envelope, limits: CompressLimits) -> Stri
     )
 }
 
-/// The message a result stands in.
+/// The message that a result comes from.
 #[derive(Clone, Copy)]
 struct Original {
-    /// By which it can be recalled.
+    /// The id by which the message can be recalled.
     id: Option<ShortId>,
-    /// Pictures beside the result.
+    /// Images beside the result.
     images: usize,
 }
 
-/// All of it as one line of JSON.
+/// Formats the kept data as one line of JSON.
 fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
     let Kept { mut data, left_out } = kept;
     if original.images > 0 {
@@ -258,7 +259,7 @@ fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
     Value::Object(compressed).to_string()
 }
 
-/// A line of JSON, and behind it what the result holds of files and output, line by line as it was.
+/// Formats a line of JSON, followed by the lines of files and output that the result contains.
 fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String {
     let mut bodies: Vec<(&str, String)> = Vec::new();
     for key in [
@@ -293,7 +294,7 @@ fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String
     text
 }
 
-/// A text or a list as lines; nothing for what is neither.
+/// Formats a text or a list as lines; `None` for other values.
 fn body(value: &Value) -> Option<String> {
     let line = |entry: &Value| match entry {
         Value::String(text) => Some(text.clone()),

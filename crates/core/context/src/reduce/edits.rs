@@ -1,16 +1,16 @@
-//! The context editor: what people drop, pin, mask or summarise of a conversation, and what the
-//! model deletes ([marks](crate::reduce::marks)). What is stored never changes.
+//! The context editor: messages that the user drops, pins, masks or summarizes, and messages that
+//! the model deletes ([marks](crate::reduce::marks)). Stored messages never change.
 //!
 //! ```text
 //! stored   U A T₁ T₂ a U A T a U
-//! edits    drop T₁ · mask a · summarise the second round
+//! edits    drop T₁ · mask a · summarize the second round
 //! sent     U ▒ Σ U                     dropping one result drops its whole block
 //! ```
 //!
-//! Edits are a list that only grows: an undo is an entry, too. [`Edits::state`] is what they come
-//! to, and the one step that [`assemble`](crate::assemble) applies. Invariants: a block is dropped,
-//! pinned or summarised whole or not at all; the current input is never touched; an edit of
-//! messages that a fork does not hold does nothing there.
+//! Edits are a list that only grows: an undo is an entry, too. [`Edits::combined_state`] is their
+//! combined effect, which [`assemble`](crate::assemble) applies in one step. Invariants: a block is
+//! dropped, pinned or summarized whole or not at all; the current input is never edited; in a fork,
+//! edits of messages that it lacks have no effect.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,48 +31,36 @@ use crate::reduce::marks::Marks;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContextEdit {
-    /// These are not sent.
-    Drop {
-        /// The messages.
-        ids: BTreeSet<MessageId>,
-    },
-    /// These are never pruned, compressed or archived.
-    Pin {
-        /// The messages.
-        ids: BTreeSet<MessageId>,
-    },
-    /// Of these only a line is sent that names them.
-    Mask {
-        /// The messages.
-        ids: BTreeSet<MessageId>,
-    },
-    /// These are sent as they are again; a summary of any of them goes.
-    Restore {
-        /// The messages.
-        ids: BTreeSet<MessageId>,
-    },
-    /// A text is sent in place of these.
+    /// Leaves the messages out.
+    Drop { ids: BTreeSet<MessageId> },
+    /// Protects the messages from pruning, compression and archiving.
+    Pin { ids: BTreeSet<MessageId> },
+    /// Sends only a line that names each message.
+    Mask { ids: BTreeSet<MessageId> },
+    /// Sends the messages whole again, and removes summaries of any of them.
+    Restore { ids: BTreeSet<MessageId> },
+    /// Sends a text in place of the messages.
     Summarise {
         /// The messages, in order.
         ids: Vec<MessageId>,
-        /// What stands for them.
+        /// The text that replaces the messages.
         text: String,
     },
-    /// The newest edits still in force are taken back.
+    /// Reverts the newest edits that are in force.
     Undo {
-        /// How many.
+        /// The number of edits to revert.
         edits: u32,
     },
 }
 
-/// All edits of a conversation, oldest first. Keep them with it.
+/// All edits of a conversation, oldest first. Store them with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Edits {
     list: Vec<ContextEdit>,
 }
 
-/// What edits come to.
+/// The combined effect of all edits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EditState {
     dropped: BTreeSet<MessageId>,
@@ -81,29 +69,29 @@ pub struct EditState {
     summaries: Vec<Summarised>,
 }
 
-/// Messages that a text stands for.
+/// Messages and the text that replaces them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Summarised {
     ids: Vec<MessageId>,
     text: String,
 }
 
-/// What became of a message by edits.
+/// The effect of edits on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edited {
-    /// It is not sent.
+    /// The message is not sent.
     Dropped,
-    /// It is never pruned, compressed or archived.
+    /// The message is never pruned, compressed or archived.
     Pinned,
-    /// Only its name is sent.
+    /// Only the message's name is sent.
     Masked,
-    /// A summary stands for it.
+    /// A summary replaces the message.
     Summarised,
 }
 
 impl Edited {
-    /// The word people read.
+    /// Returns the word shown to the user.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dropped => "dropped",
@@ -120,12 +108,12 @@ impl Edits {
         self.list.push(edit);
     }
 
-    /// Every edit ever made, undone ones and undos included.
+    /// Returns every edit ever made, including undone ones and undos.
     pub fn all(&self) -> &[ContextEdit] {
         &self.list
     }
 
-    /// The edits that were not taken back.
+    /// Returns the edits that were not undone.
     pub fn in_force(&self) -> Vec<&ContextEdit> {
         let mut stack: Vec<&ContextEdit> = Vec::new();
         for edit in &self.list {
@@ -143,7 +131,7 @@ impl Edits {
         stack
     }
 
-    /// What they come to: of a message the last word counts.
+    /// Combines the edits; for each message the last edit counts.
     pub fn state(&self) -> EditState {
         let mut state = EditState::default();
         for edit in self.in_force() {
@@ -188,12 +176,12 @@ impl EditState {
             .retain(|summary| !summary.ids.iter().any(|id| ids.contains(id)));
     }
 
-    /// Whether nothing is edited.
+    /// True if nothing is edited.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What became of this message.
+    /// Returns the effect of the edits on this message.
     pub fn of(&self, id: MessageId) -> Option<Edited> {
         if self.dropped.contains(&id) {
             Some(Edited::Dropped)
@@ -209,7 +197,7 @@ impl EditState {
         }
     }
 
-    /// These messages as the model may see them: for whoever writes a summary of them.
+    /// Returns the messages as the model may see them, for writing a summary of them.
     pub fn seen(&self, entries: &[Arc<Entry>], counter: &dyn TokenCounter) -> Vec<Arc<Entry>> {
         if self.is_empty() {
             return entries.to_vec();
@@ -231,15 +219,15 @@ impl EditState {
         line.items.into_iter().map(|item| item.entry).collect()
     }
 
-    /// The hash of all of it: requests built under different edits may differ for that reason
-    /// alone.
+    /// Returns the hash of the edits: requests built under different edits may differ for that
+    /// reason alone.
     pub fn hash(&self) -> ContentHash {
-        // Ids and texts alone: writing them cannot fail.
+        // The state consists of ids and texts, so serialization cannot fail.
         ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
-/// A message that the model deleted is one that was dropped.
+/// Treats a message that the model deleted as dropped.
 impl From<&Marks> for EditState {
     fn from(marks: &Marks) -> Self {
         Self {
@@ -249,20 +237,20 @@ impl From<&Marks> for EditState {
     }
 }
 
-/// Nothing was left out: nothing would be left to answer.
+/// The error that an edit would leave nothing to answer. The timeline is unchanged.
 #[derive(Debug)]
 pub(crate) struct NothingLeft;
 
-/// Why an edit cannot be made.
+/// The reason why an edit cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// No message has this id.
     #[error("there is no message `{0}` here")]
     Unknown(String),
-    /// It is the input that is being answered.
+    /// The message is the input that is being answered.
     #[error("message {0} is what is being answered: it stays")]
     Current(ShortId),
-    /// It is a summary of archived rounds.
+    /// The message is a summary of archived rounds.
     #[error(
         "message {0} is the summary of archived rounds: without it they would be lost to the model"
     )]
@@ -270,39 +258,39 @@ pub enum EditError {
     /// Nothing would be left to answer.
     #[error("without these messages nothing would be left to answer")]
     NothingLeft,
-    /// A range that ends before it begins.
+    /// A range ends before it begins.
     #[error("`{0}` ends before it begins")]
     Backwards(String),
-    /// There is no edit to take back.
+    /// There are not enough edits to undo.
     #[error("there are only {0} edits to take back")]
     TooManyUndos(usize),
-    /// The text that was to stand for messages says nothing.
+    /// The text of a summary is empty.
     #[error("a summary without text says nothing")]
     NoWords,
 }
 
-/// The messages that a list of ids and ranges names, blocks whole, in order.
+/// The messages selected by a list of ids and ranges, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditTargets {
-    /// All of them.
+    /// All selected messages.
     pub ids: Vec<MessageId>,
-    /// Those that were not named but belong to the block of one that was.
+    /// The messages selected only because they belong to the block of a named one.
     pub along: Vec<MessageId>,
 }
 
-/// Whether the rest of a block comes along.
+/// The messages that are selected besides the named ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditReach {
-    /// Only what was named.
+    /// No others.
     Message,
-    /// The whole block.
+    /// The rest of each block.
     Block,
-    /// Everything from the first to the last that was named, blocks whole.
+    /// Everything from the first to the last named message, in whole blocks.
     Span,
 }
 
-/// Reads ids (short or full) and ranges `A..B`, both ends included. `history` is what is stored, in
-/// order.
+/// Parses ids (short or full) and ranges `A..B`, both ends included, and returns the messages that
+/// they select. `history` is the stored conversation in order.
 pub fn choose(
     words: &[String],
     reach: EditReach,
@@ -345,7 +333,7 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// The place of the message with a short or full id.
+/// Returns the position of the message with a short or full id.
 fn find(text: &str, line: &Timeline) -> Result<usize, EditError> {
     let text = text.trim().to_ascii_lowercase();
     let is_it = |id: MessageId| id.to_string() == text || id.short().to_string() == text;
@@ -362,8 +350,8 @@ fn find(text: &str, line: &Timeline) -> Result<usize, EditError> {
         .ok_or(EditError::Unknown(text))
 }
 
-/// Checks whether an edit can be made of this conversation, after those before it. `history` ends
-/// with what is being answered.
+/// Checks that an edit can be made after the edits `before`. `history` ends with the input that is
+/// being answered.
 pub fn check_edit(
     edit: &ContextEdit,
     before: &Edits,
@@ -414,20 +402,20 @@ pub fn check_edit(
     .map_err(|NothingLeft| EditError::NothingLeft)
 }
 
-/// The owner of a summary among the history.
+/// The owner of a user's summary in the history.
 const SUMMARISED: &str = "history:summarised";
 
-/// What of the edits concerns this conversation.
+/// The edits that concern one conversation, ready to be applied.
 #[derive(Default)]
 pub(crate) struct Prepared<'a> {
     state: Option<&'a EditState>,
-    /// Summaries whose messages are all there.
+    /// Summaries whose messages are all present.
     summaries: Vec<&'a Summarised>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Pins what is pinned, blocks whole, and finds the summaries that can stand. Before anything
-    /// is archived.
+    /// Marks the pinned blocks and finds the summaries that can be applied. Call it before messages
+    /// are archived.
     pub(crate) fn of(line: &mut Timeline, state: Option<&'a EditState>) -> Self {
         let Some(state) = state.filter(|state| !state.is_empty()) else {
             return Self::default();
@@ -467,8 +455,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Applies them. Returns the tokens left out, or the line unchanged if nothing would be left to
-    /// answer.
+    /// Applies the edits. Returns the tokens left out, or an error and the unchanged timeline if
+    /// nothing would be left to answer.
     pub(crate) fn apply(
         &self,
         line: &mut Timeline,
@@ -506,7 +494,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Puts a summary in the place of its messages.
+/// Replaces messages by their summary.
 fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMaker<'_>) {
     let ids: HashSet<_> = summary.ids.iter().collect();
     let Some(first) = items.iter().position(|item| ids.contains(&item.id())) else {
@@ -547,7 +535,7 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
     items.retain(|item| !ids.contains(&item.id()));
 }
 
-/// Leaves only the name of a message.
+/// Replaces the content of a message by a line that names it.
 fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
     let message = &item.entry.message;
     let id = message.message_id.short();
@@ -569,7 +557,7 @@ fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
                         }));
                     }
                     Part::ToolResult(result) => content.push(masked_result(result, id)),
-                    // What was thought or shown is part of what is masked.
+                    // Text, reasoning and images are masked, too.
                     Part::Text { .. } | Part::Thinking(_) | Part::Image(_) => {}
                 }
             }

@@ -1,9 +1,8 @@
-//! Excerpts of unseen results: the only reduction that touches a result before the model has seen
-//! it.
+//! Excerpts of unseen results: the only reduction of results that the model has not seen.
 //!
-//! The ladder uses it when the newest step alone exceeds the window. The largest results are
-//! reduced to head and tail until the request fits; smaller results stay whole. An excerpt names
-//! the file that holds the whole text, which the engine writes before the request is sent.
+//! The ladder uses excerpts when the newest step alone exceeds the window. The largest results are
+//! cut to head and tail until the request fits; smaller results stay whole. An excerpt names the
+//! file that holds the whole text, which the engine writes before the request is sent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,13 +16,13 @@ use crate::build::rounds::{EXCERPT, Timeline, TimelineItem};
 use crate::memo::MessageForm;
 use crate::snapshot::Snapshot;
 
-/// The bytes that an excerpt keeps at least: less tells the model nothing.
+/// Minimum bytes of an excerpt; a shorter one would be useless to the model.
 const MIN_BYTES: usize = 600;
-/// Attempts to meet the limit: bytes per token differ between results, so that the first estimate
-/// may be too large.
+/// Attempts to meet the limit. Bytes per token differ between results, so the first estimate may be
+/// too large.
 const ATTEMPTS: usize = 6;
 
-/// The file that holds the whole text of a result that was sent as an excerpt.
+/// Returns the path of the file with the whole text of a result that was sent as an excerpt.
 pub fn excerpt_file(folder: &Path, id: MessageId) -> PathBuf {
     folder.join(format!("result-{id}.txt"))
 }
@@ -31,7 +30,7 @@ pub fn excerpt_file(folder: &Path, id: MessageId) -> PathBuf {
 /// The bytes kept of each result, by message.
 pub(crate) type Excerpts = BTreeMap<MessageId, u32>;
 
-/// Applies the excerpts that earlier requests decided.
+/// Applies the excerpts that earlier requests decided on.
 pub(crate) fn apply_remembered(
     line: &mut Timeline,
     excerpts: Option<&Excerpts>,
@@ -48,8 +47,8 @@ pub(crate) fn apply_remembered(
     }
 }
 
-/// Reduces the largest unseen results to excerpts so that the line takes `excess` tokens less, as
-/// far as that is possible.
+/// Cuts the largest unseen results to excerpts until the timeline takes `excess` tokens less, as
+/// far as possible.
 pub(crate) fn excerpt_unseen(
     line: &mut Timeline,
     excess: u64,
@@ -105,7 +104,7 @@ fn unseen_tokens(line: &Timeline) -> u64 {
         .sum()
 }
 
-/// The bytes of every unseen result.
+/// Returns the bytes of every unseen result, in ascending order.
 fn unseen_sizes(line: &Timeline) -> Vec<usize> {
     let unseen = line.items.iter().filter(|item| item.unseen);
     let mut sizes: Vec<_> = unseen
@@ -116,9 +115,9 @@ fn unseen_sizes(line: &Timeline) -> Vec<usize> {
     sizes
 }
 
-/// Returns the largest limit so that results cut to it take at most `room` bytes together. `sizes`
-/// is sorted.
-fn largest_limit(sizes: &[usize], room: usize) -> usize {
+/// Returns the largest limit at which all results, cut to it, take at most `room` bytes together.
+/// `sizes` is sorted.
+pub(crate) fn largest_limit(sizes: &[usize], room: usize) -> usize {
     let mut left = room;
     for (index, size) in sizes.iter().enumerate() {
         let share = left / (sizes.len() - index);

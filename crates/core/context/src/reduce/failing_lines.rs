@@ -1,12 +1,12 @@
-//! Lines that stay whatever is done to output: those that name a failing test.
+//! Lines that every reduction of output keeps: those that name a failing test.
 
-/// Characters of a line that are kept.
+/// Maximum characters kept of a line that names a failing test.
 const LONGEST: usize = 300;
-/// Lines of a failing command that are kept.
+/// Maximum lines kept that name a failing test.
 const FAILED_LINES: usize = 10;
 
-/// The lines that name a failing test, on one line each and not too long. Whatever is done to
-/// output, they stay.
+/// Returns the lines that name a failing test, each on one line of bounded length. Every reduction
+/// keeps them.
 pub(crate) fn failing_lines(output: &str) -> impl Iterator<Item = String> {
     let fails = |line: &&str| {
         line.ends_with("FAILED") || line.starts_with("FAILED ") || line.starts_with("--- FAIL")
@@ -19,12 +19,12 @@ pub(crate) fn failing_lines(output: &str) -> impl Iterator<Item = String> {
         .map(bounded)
 }
 
-/// On one line, and not too long.
+/// Puts a text on one line of bounded length.
 pub(crate) fn bounded(text: &str) -> String {
     cut(text, LONGEST)
 }
 
-/// On one line, with at most so many characters.
+/// Puts a text on one line of at most `longest` characters.
 pub(crate) fn cut(text: &str, longest: usize) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()

@@ -1,12 +1,11 @@
-//! What goes when a request is still too large after pruning.
+//! The ladder: reductions of a request that is still too large after pruning.
 //!
-//! The steps, each taken only if the one before was not enough: older rounds and older steps of the
-//! running one are left out, the newest step's largest results are reduced to head and tail, the
-//! inessential parts of the system layer are left out, then everything but the bare minimum is. It
-//! takes no more than it must: as many of the newest steps stay as fit, what the user said in the
-//! running round stays, and a ledger stands in for what went. Blocks stay whole. What went is
-//! remembered, so that it does not come and go; with a larger window the next request is whole
-//! again.
+//! The steps, each taken only if the previous one was not enough: leave out older rounds and older
+//! steps of the running one, cut the newest step's largest results to head and tail, leave out the
+//! inessential parts of the system layer, then everything but the bare minimum. No step takes more
+//! than it must: as many of the newest steps stay as fit, the user's messages of the running round
+//! stay, and a ledger replaces the messages left out. Blocks stay whole. The decisions are stored,
+//! so that messages do not come and go; with a larger window the next request is whole again.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -34,41 +33,41 @@ use crate::reduce::summary_check::{OpenWork, fallback, ledger};
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
-/// A step that was taken to make a request fit.
+/// A step taken to make a request fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadderStep {
     /// Older rounds, and older steps of the running one, were left out.
     OlderRounds {
-        /// How many whole rounds.
+        /// The number of whole rounds left out.
         rounds: u32,
-        /// How many steps of the running round.
+        /// The number of steps of the running round left out.
         steps: u32,
-        /// Their tokens, less what stands in for them.
+        /// The tokens saved, after adding the ledger.
         tokens: u64,
     },
-    /// Examples, package context, documents that are not always needed and descriptions were left
+    /// Examples, package context, descriptions, and documents that are not always needed were left
     /// out.
     ShortSystem {
-        /// Their tokens.
+        /// The tokens saved.
         tokens: u64,
     },
-    /// Results of the newest step were reduced to head and tail: the step alone exceeded the
+    /// Results of the newest step were cut to head and tail, because that step alone exceeded the
     /// window.
     Excerpts {
-        /// The messages whose results were reduced.
+        /// The number of messages whose results were cut.
         messages: u32,
-        /// Their tokens, less those of the excerpts.
+        /// The tokens saved.
         tokens: u64,
     },
     /// Only role, tools, rules, the newest block and the current request are sent.
     BareMinimum {
-        /// The tokens of what is left out by this step.
+        /// The tokens left out by this step.
         tokens: u64,
     },
 }
 
 impl LadderStep {
-    /// The same step, told in the model's own tokens.
+    /// Returns the step with its tokens scaled to the model.
     pub(crate) fn scaled(mut self, scale: Scale) -> Self {
         let (Self::OlderRounds { tokens, .. }
         | Self::ShortSystem { tokens }
@@ -109,18 +108,18 @@ impl fmt::Display for LadderStep {
     }
 }
 
-/// The room a model leaves for input, in counted tokens where nothing else is said.
+/// The model's room for input, in counted tokens unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputRoom {
-    /// Kept free for the reply, in the model's own tokens.
+    /// Tokens kept free for the reply, in the model's own tokens.
     pub(crate) output_reserve: u64,
     /// The window without the reserve: no request may be larger.
     pub(crate) hard: u64,
-    /// From here on the ladder is climbed.
+    /// The size from which the ladder is applied.
     pub(crate) soft: u64,
-    /// The same in the model's own tokens.
+    /// The value of `soft` in the model's own tokens.
     pub(crate) nominal_soft: u64,
-    /// What dropping rounds aims at.
+    /// The size that dropping rounds aims at.
     pub(crate) goal: u64,
 }
 
@@ -141,7 +140,7 @@ impl InputRoom {
         }
     }
 
-    /// The same, where no more than so many counted tokens are taken.
+    /// Returns the room limited to `most` counted tokens.
     pub(crate) fn at_most(self, most: Option<u64>, policy: &Policy) -> Self {
         let Some(most) = most.filter(|most| *most < self.soft) else {
             return self;
@@ -158,7 +157,7 @@ impl InputRoom {
     }
 }
 
-/// Leaves out the rounds and steps that were left out before; what must be kept of them stands in.
+/// Leaves out the rounds and steps that earlier requests left out, and adds their ledger.
 pub(crate) fn drop_remembered(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
@@ -170,13 +169,13 @@ pub(crate) fn drop_remembered(
     }
 }
 
-/// What was done to make a request fit.
+/// The steps taken to make a request fit.
 #[derive(Debug, Default)]
 pub(crate) struct Climbed {
     pub(crate) steps: Vec<LadderStep>,
-    /// Where the messages end that are left out now.
+    /// The end of the messages that this request leaves out.
     pub(crate) cut: Option<ArchiveCut>,
-    /// The results that are sent as excerpts from now on.
+    /// The results that this request sends as excerpts for the first time.
     pub(crate) excerpts: Excerpts,
 }
 
@@ -187,7 +186,7 @@ pub(crate) fn climb(
     snapshot: &Snapshot<'_>,
 ) -> Result<Climbed, ContextError> {
     let mut climbed = Climbed::default();
-    // What is said again further down goes before anything that is said once.
+    // Repeated reminders are dropped before anything that is sent only once.
     if layers.tokens() > room.soft {
         layers.copies.clear();
     }
@@ -240,7 +239,7 @@ pub(crate) fn climb(
         layers
             .run
             .retain(|(owner, _)| matches!(*owner, ROLE | TODO));
-        // The newest summary is the ledger of what was left out just now.
+        // The newest summary is the ledger of the messages left out above.
         layers
             .line
             .summaries
@@ -256,8 +255,8 @@ pub(crate) fn climb(
     Ok(climbed)
 }
 
-/// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger
-/// in place of what went, which it returns.
+/// Keeps the newest rounds that fit, then the newest steps of the running one, and adds a ledger.
+/// Returns the cut and the messages left out.
 fn drop_oldest(
     layers: &mut Layers,
     goal: u64,
@@ -266,7 +265,7 @@ fn drop_oldest(
     let room = goal.saturating_sub(layers.fixed());
     let cut = newest_that_fit(&layers.line, room)?;
     let ledger = stand_in(&original(cut, snapshot), cut, snapshot);
-    // The ledger takes room, too. It grows with what goes, but hardly.
+    // The ledger takes room, too. Its size hardly depends on the number of messages left out.
     let cut = match &ledger {
         Some(ledger) => {
             newest_that_fit(&layers.line, room.saturating_sub(u64::from(ledger.tokens)))?
@@ -274,7 +273,7 @@ fn drop_oldest(
         None => cut,
     };
     drop(layers.line.cut(cut));
-    // A ledger of an earlier cut is part of the new one.
+    // The new ledger includes the ledger of an earlier cut.
     layers
         .line
         .summaries
@@ -284,7 +283,7 @@ fn drop_oldest(
     Some((cut, gone))
 }
 
-/// Where to cut so that what is left fits; `None` when nothing can go.
+/// Returns a cut after which the rest fits into `room`; `None` if nothing can be left out.
 fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     let running = line
         .items
@@ -308,8 +307,8 @@ fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
         .sum::<u64>();
     let mut left = room.saturating_sub(always + summaries);
     let mut cut = line.items.len();
-    // Whole rounds before the running one, its steps one by one; the newest step and unseen results
-    // stay in any case.
+    // Whole rounds before the running one and single steps of the running one can go; the newest
+    // step and unseen results always stay.
     let steps = running.min(unseen);
     let mut groups: Vec<&[TimelineItem]> = line.items[..steps]
         .chunk_by(|one, next| one.round == next.round)
@@ -336,15 +335,15 @@ fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     })
 }
 
-/// The messages that a cut leaves out as they are stored: the ledger must not depend on what else
-/// was done to them.
+/// Returns the messages that a cut leaves out, as they are stored: the ledger must not depend on
+/// other reductions.
 fn original(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
     let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
     drop_archived(&mut line);
     line.cut(cut)
 }
 
-/// What must be kept of messages that are left out without a summary.
+/// Builds the ledger of messages that are left out without a summary.
 fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Option<Arc<Entry>> {
     let times = || gone.iter().map(|item| item.entry.message.created_at);
     let from = times().min()?;
@@ -375,7 +374,7 @@ fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> 
                 from,
                 to,
             };
-            // The list of things to do and what runs are said elsewhere, as they are now.
+            // The TODO list and running tasks are sent elsewhere, in their current state.
             let text = fallback(&plan, &ledger(&plan, OpenWork::default()), snapshot.counter)
                 .unwrap_or_default();
             Message::text(MessageId::derived(hash), Role::Summary, text, to).from(Origin::Engine)
@@ -383,8 +382,7 @@ fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> 
     Some(made).filter(|entry| !entry.message.joined_text().is_empty())
 }
 
-/// Keeps the current request, the newest assistant message with its block, and what is being
-/// answered.
+/// Keeps the current request, the newest assistant message with its block, and the last block.
 fn keep_newest(line: &mut Timeline) {
     let newest = line
         .items
@@ -397,7 +395,7 @@ fn keep_newest(line: &mut Timeline) {
     });
 }
 
-/// Shortens system message, tools and documents.
+/// Shortens the system message, tools and documents.
 fn shorten(
     layers: &mut Layers,
     snapshot: &Snapshot<'_>,
@@ -416,7 +414,7 @@ fn shorten(
     }
     layers.tools = match snapshot.model.tool_protocol {
         ToolProtocol::Native => short_tools(snapshot.tools, snapshot.counter),
-        // The system text describes them; what is kept beside it is not sent.
+        // The system text describes the tools; the tool set beside it is not sent.
         ToolProtocol::Xml | ToolProtocol::React => Arc::clone(snapshot.tools),
     };
     if let Some(documents) = snapshot.documents {
@@ -425,7 +423,8 @@ fn shorten(
     Ok(())
 }
 
-/// The same tools with the first paragraph of their descriptions, and schemas without any.
+/// Returns the tools with only the first paragraph of their descriptions, and with schemas without
+/// descriptions.
 fn short_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
     let short = |spec: &ToolSpec| {
         let mut parameters = spec.parameters.clone();

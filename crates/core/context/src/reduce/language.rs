@@ -1,7 +1,7 @@
-//! The language of the user's own prose, as far as its script tells it.
+//! Detects the language of the user's own prose from its script.
 //!
-//! What is pasted (code in fences, logs, output) is mostly English whatever the user speaks. Prose
-//! is what a message begins or ends with; what lies between may be anything.
+//! Pasted text (code in fences, logs, output) is mostly English, whatever language the user speaks.
+//! Prose is usually at the beginning or end of a message; the text between may be anything.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use haft_types::Entry;
 use crate::build::input::own_words;
 use crate::build::rounds::is_user_speech;
 
-/// The writing a letter belongs to.
+/// The script that a letter belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WritingScript {
     Latin,
@@ -47,8 +47,8 @@ impl WritingScript {
         })
     }
 
-    /// What a letter of it counts: a character of some scripts says as much as a syllable or a word
-    /// of others.
+    /// Returns the weight of one letter. A character of some scripts carries as much meaning as a
+    /// syllable or a word of others.
     fn weight(self) -> usize {
         match self {
             Self::Han => 3,
@@ -58,7 +58,7 @@ impl WritingScript {
     }
 }
 
-/// How many letters of each script a text has.
+/// The number of letters of each script in a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScriptCounts([usize; SCRIPTS.len()]);
 
@@ -75,7 +75,7 @@ impl ScriptCounts {
         self.0[script as usize]
     }
 
-    /// The script that says most of the text; Latin where nothing does.
+    /// Returns the script that carries most of the text; Latin if there are no letters.
     pub(crate) fn dominant(&self) -> WritingScript {
         let weight = |script: &WritingScript| self.letters(*script) * script.weight();
         let most = SCRIPTS
@@ -83,7 +83,7 @@ impl ScriptCounts {
             .rev()
             .max_by_key(weight)
             .unwrap_or(WritingScript::Latin);
-        // Japanese is written in both; the kana are what tells it from Chinese.
+        // Japanese uses both scripts; the kana distinguish it from Chinese.
         let has_kana = 5 * self.letters(WritingScript::Kana) >= self.letters(WritingScript::Han);
         if most == WritingScript::Han && has_kana {
             WritingScript::Kana
@@ -93,7 +93,7 @@ impl ScriptCounts {
     }
 }
 
-/// The name of the language the user writes in, where the script tells it.
+/// Returns the name of the user's language, if the script reveals it.
 pub(crate) fn user_language<'a>(
     messages: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> Option<&'static str> {
@@ -116,8 +116,8 @@ pub(crate) fn user_language<'a>(
     }
 }
 
-/// The script of what a message begins and ends with; where they differ, the one that is not Latin:
-/// pasted text mostly is.
+/// Returns the script of the first and last line of a message. If they differ, returns the one that
+/// is not Latin, because pasted text is mostly Latin.
 fn prose_script(text: &str) -> Option<WritingScript> {
     let mut fenced = false;
     let lines = text.lines().map(str::trim).filter(|line| {

@@ -1,5 +1,5 @@
-//! Marks on messages: those the model does not want to see again. The list is kept here; it is
-//! applied as an [edit](crate::reduce::edits) is that drops them.
+//! Marks on messages that the model no longer wants to see. This module keeps the list; it takes
+//! effect as an [edit](crate::reduce::edits) that drops the messages.
 //!
 //! The current input, summaries and the system message cannot be deleted.
 
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use haft_types::{Entry, MarkAction, MarkReport, MessageId, Role, ShortId, TranscriptLine};
 use serde::{Deserialize, Serialize};
 
-/// Messages people or the model have marked.
+/// Messages that the user or the model has marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
-    /// Not sent.
+    /// Messages that are not sent.
     pub deleted: BTreeSet<MessageId>,
 }
 
@@ -64,7 +64,7 @@ impl Marks {
     }
 }
 
-/// The message named by a short or full id.
+/// Finds a message by its short or full id.
 fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
     if let Ok(id) = text.parse::<MessageId>() {
         return history.iter().find(|entry| entry.message.message_id == id);
@@ -75,7 +75,7 @@ fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
         .find(|entry| entry.message.message_id.short() == short)
 }
 
-/// Lists every message of a conversation.
+/// Returns a line for every message of a conversation.
 pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<TranscriptLine> {
     const WORDS: usize = 60;
     let line = |entry: &Arc<Entry>| {

@@ -1,18 +1,20 @@
-//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest
-//! first.
+//! Pruning: above the safe zone, old results and large arguments are cleared, oldest first.
 //!
 //! ```text
 //! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,
-//!      ▒    ▒    ·     ·    ·        the newest `prune_keep` cleanable messages stay
+//!      ▒    ▒    ·     ·    ·        the newest `prune_keep` results stay
 //! ```
 //!
 //! Invariant: a result is never cleared before the model has seen it, that is, before an assistant
-//! message follows it.
+//! message follows it. The newest views of files being worked on ([`working`]) stay as well.
 //!
-//! Structure, roles, ids and order never change, and what is stored never does. What was cleared
-//! stays cleared: the decisions come back in [`Cleared`] and go into the next snapshot. Each
-//! clearing breaks the cached prefix once, so it clears much, or waits while it would clear little
-//! and the request still fits. Two walks over the line, no more.
+//! A cut argument carries no note, because a model could copy the note into a file. The results of
+//! the call say that its arguments are shortened.
+//!
+//! Structure, roles, ids and order never change, and neither do stored messages. Cleared messages
+//! stay cleared: the decisions are returned in [`Cleared`] and passed to the next snapshot. Each
+//! clearing breaks the cached prefix once, so it clears much, or it waits while it would clear
+//! little and the request still fits. Pruning walks over the timeline at most twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,52 +29,69 @@ use crate::policy::{Policy, Reduction};
 use crate::reduce::compress::status_name;
 use crate::reduce::failing_lines::failing_lines;
 use crate::reduce::superseded::superseded;
+use crate::reduce::working;
 
-/// The share of the safe zone that clearing must save while the request still fits: one in so many.
+/// While the request still fits, clearing must save at least the safe zone divided by this.
 pub(crate) const WORTH: u64 = 10;
-/// The same where the zone lies close to the window: what cannot be cleared fills it soon, and
-/// clearing little again and again would break the prefix every time. There is an archive for that.
+/// Replaces [`WORTH`] if the zone lies close to the window. Content that cannot be
+/// cleared soon fills such a zone, and clearing a little again and again would break the prefix
+/// every time; an archive is better there.
 const TIGHT_WORTH: u64 = 4;
 
-/// What one run of pruning did.
+/// The newest views of files being worked on may take the safe zone divided by this.
+const WORKING_SHARE: u64 = 4;
+
+/// The result of one run of pruning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
-    /// Messages cleared now that were not before.
+    /// Messages that this run cleared for the first time.
     pub(crate) newly: Vec<MessageId>,
-    /// Tokens left out, by old decisions and new ones.
+    /// Tokens left out, by earlier decisions and new ones.
     pub(crate) tokens: u64,
-    /// Messages looked at.
+    /// The number of messages examined.
     pub(crate) steps: usize,
 }
 
-/// What pruning must respect.
+/// The limits that pruning must respect.
 #[derive(Clone, Copy)]
 pub(crate) struct PruneLimits<'a> {
-    /// Tokens of the request besides the line.
+    /// Tokens of the request outside the timeline.
     pub(crate) fixed: u64,
-    /// Tokens above which something is cleared.
+    /// Tokens above which messages are cleared.
     pub(crate) target: u64,
-    /// Tokens above which it is cleared however little that is.
+    /// Tokens above which messages are cleared even if that saves little.
     pub(crate) urgent: u64,
-    /// Whether the request was above the target before results were compressed: the prefix is
-    /// broken already, so what clearing would take soon it takes now.
+    /// True if the request exceeded the target before results were compressed. The prefix is broken
+    /// already, so clearing that would soon be needed is done now.
     pub(crate) was_over: bool,
     pub(crate) policy: &'a Policy,
     pub(crate) reduction: Reduction,
     pub(crate) obsolete: Obsolete,
 }
 
-/// When results go that later ones have made obsolete.
+/// The time at which results are cleared that later ones have made obsolete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obsolete {
-    /// First, once something has to go.
+    /// Before all others, once clearing is needed.
     First,
-    /// Now: nothing of the prefix is in the cache, so it costs nothing.
+    /// At once: no part of the prefix is cached, so clearing costs nothing.
     Now,
 }
 
-/// Applies what was decided before (and still holds), then clears as much more as is needed.
+/// Applies earlier decisions that still hold, then clears as many more messages as needed.
 pub(crate) fn prune(
+    line: &mut Timeline,
+    cleared: Option<&Cleared>,
+    limits: PruneLimits<'_>,
+    maker: EntryMaker<'_>,
+) -> Pruned {
+    let mut pruned = clear(line, cleared, limits, maker);
+    let notes = note_shortened(line, limits.policy, maker);
+    pruned.tokens = pruned.tokens.saturating_sub(notes);
+    pruned
+}
+
+fn clear(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
     limits: PruneLimits<'_>,
@@ -101,6 +120,7 @@ pub(crate) fn prune(
                 let cleared = cleared_entry(item, limits.policy, maker);
                 pruned.tokens +=
                     u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+                total += note_tokens(&item.entry, limits.policy);
                 (item.entry, item.owner) = (cleared, CLEARED);
             }
         }
@@ -116,10 +136,10 @@ pub(crate) fn prune(
     } else {
         limits.target
     };
-    // The unseen results of the newest step count as one of those that stay.
-    let has_unseen = line.items.iter().any(|item| item.unseen);
-    let keep = (limits.reduction.prune_keep as usize).saturating_sub(usize::from(has_unseen));
-    cleanable.truncate(cleanable.len().saturating_sub(keep));
+    let newest = newest_results(line, &limits);
+    cleanable.retain(|index| *index < newest);
+    let working = working::views(&line.items, limits.target / WORKING_SHARE);
+    cleanable.retain(|index| !working.contains(index));
     let obsolete = superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable
         .into_iter()
@@ -138,8 +158,9 @@ pub(crate) fn prune(
             continue;
         }
         let cleared = cleared_entry(item, limits.policy, maker);
-        // Otherwise the notice would be longer than what it stands for.
-        let saved = u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+        // If nothing is saved, the notice would be longer than the result.
+        let saved = u64::from(item.entry.tokens)
+            .saturating_sub(u64::from(cleared.tokens) + note_tokens(&item.entry, limits.policy));
         if saved > 0 {
             left -= saved;
             free_tokens += if free { saved } else { 0 };
@@ -160,6 +181,56 @@ pub(crate) fn prune(
     pruned
 }
 
+/// Returns the index from which on nothing is cleared: the newest `prune_keep` results, and the
+/// calls of the newest step.
+///
+/// The results of the newest step count as one, unless they do not fit the window together.
+fn newest_results(line: &Timeline, limits: &PruneLimits<'_>) -> usize {
+    let mut keep = limits.reduction.prune_keep as usize;
+    let mut newest = line.unseen_start();
+    let results = |item: &TimelineItem| item.entry.message.tool_results().count();
+    let last = line.items.iter().rposition(|item| results(item) > 0);
+    let Some(last) = last else {
+        return newest;
+    };
+    let is_newest_step = |item: &TimelineItem| item.block == line.items[last].block;
+    let step: u64 = line
+        .items
+        .iter()
+        .filter(|item| is_newest_step(item))
+        .map(|item| u64::from(item.entry.tokens))
+        .sum();
+    let is_unit = limits.fixed + step <= limits.urgent;
+    let mut counted_unit = false;
+    for (index, item) in line.items.iter().enumerate().rev() {
+        let takes = match results(item) {
+            0 => continue,
+            _ if item.owner == MASKED => continue,
+            _ if item.unseen || (is_unit && is_newest_step(item)) => {
+                usize::from(!std::mem::replace(&mut counted_unit, true))
+            }
+            results => results,
+        };
+        if keep == 0 && takes > 0 && !item.unseen {
+            break;
+        }
+        keep = keep.saturating_sub(takes);
+        newest = newest.min(index);
+    }
+    // A call whose results all stay keeps its arguments.
+    let call = newest.saturating_sub(1);
+    match line.items.get(newest) {
+        Some(first) if line.items[call].block == first.block => {
+            if line.items[call].role() == Role::Assistant {
+                call
+            } else {
+                newest
+            }
+        }
+        _ => newest,
+    }
+}
+
 fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     match item.role() {
         _ if item.owner == MASKED || item.unseen => false,
@@ -173,8 +244,111 @@ fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     }
 }
 
-/// Whether the arguments hold a string longer than pruning leaves. Looks at the text alone: parsing
-/// would cost more.
+/// Returns the estimated tokens of the notes that cutting the arguments of a message adds to its
+/// results.
+fn note_tokens(entry: &Entry, policy: &Policy) -> u64 {
+    /// At least the tokens of [`shortened_note`].
+    const NOTE: u64 = 24;
+    let calls = entry.message.tool_calls();
+    NOTE * calls
+        .filter(|call| has_large_argument(call, policy))
+        .count() as u64
+}
+
+/// Adds a note to the results of calls whose arguments were cut. Returns the tokens added.
+fn note_shortened(line: &mut Timeline, policy: &Policy, maker: EntryMaker<'_>) -> u64 {
+    let form = MessageForm::Noted {
+        argument_chars: policy.prune_argument_chars,
+        recall: maker.recall,
+    };
+    let mut added = 0;
+    let mut cut: Option<(u32, MessageId, Vec<String>)> = None;
+    for item in &mut line.items {
+        if item.role() == Role::Assistant {
+            cut = (item.owner == CLEARED).then(|| {
+                let calls = item.entry.message.tool_calls();
+                let cut = calls.filter(|call| is_cut(call, policy.prune_argument_chars as usize));
+                (
+                    item.block,
+                    item.id(),
+                    cut.map(|call| call.id.clone()).collect(),
+                )
+            });
+            continue;
+        }
+        let of_block = cut
+            .as_ref()
+            .filter(|(block, _, ids)| *block == item.block && !ids.is_empty());
+        let Some((_, call, ids)) = of_block else {
+            continue;
+        };
+        if item.role() != Role::Tool || item.owner == MASKED {
+            continue;
+        }
+        let noted = maker.entry(item.id(), item.entry.hash, form, || Message {
+            content: item
+                .entry
+                .message
+                .content
+                .iter()
+                .map(|part| note_part(part, ids, *call, maker.recall))
+                .collect(),
+            ..item.entry.message.clone()
+        });
+        added += u64::from(noted.tokens).saturating_sub(u64::from(item.entry.tokens));
+        item.entry = noted;
+    }
+    added
+}
+
+/// True if the arguments hold a string of the length that cutting leaves.
+fn is_cut(call: &ToolCall, chars: usize) -> bool {
+    fn has(value: &Value, chars: usize) -> bool {
+        match value {
+            Value::String(text) => text.len() >= chars && text.chars().count() == chars,
+            Value::Array(values) => values.iter().any(|value| has(value, chars)),
+            Value::Object(fields) => fields.values().any(|value| has(value, chars)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    call.arguments.len() >= chars
+        && serde_json::from_str(&call.arguments).is_ok_and(|value| has(&value, chars))
+}
+
+/// Returns the part with a note if it is the result of one of these calls.
+fn note_part(part: &Part, calls: &[String], message: MessageId, recall: RecallTool) -> Part {
+    match part {
+        Part::ToolResult(result) if calls.contains(&result.tool_call_id) => {
+            let mut noted = result.clone();
+            if !noted.envelope.text.is_empty() {
+                noted.envelope.text.push('\n');
+            }
+            noted
+                .envelope
+                .text
+                .push_str(&shortened_note(message, recall));
+            Part::ToolResult(noted)
+        }
+        part => part.clone(),
+    }
+}
+
+/// Builds the note on the result of a call whose arguments were cut.
+fn shortened_note(message: MessageId, recall: RecallTool) -> String {
+    match recall {
+        RecallTool::Offered => format!(
+            "[The arguments of this call are shortened here; `recall` {} shows them whole.]",
+            message.short()
+        ),
+        RecallTool::Missing => format!(
+            "[The arguments of this call are shortened here; message {} has them whole.]",
+            message.short()
+        ),
+    }
+}
+
+/// True if the arguments hold a string longer than pruning leaves. Scans the text, because parsing
+/// costs more.
 fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     let limit = policy.prune_argument_chars as usize;
     if call.arguments.len() <= limit {
@@ -203,7 +377,7 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     false
 }
 
-/// The cleared form of a message.
+/// Returns the cleared form of a message.
 fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &item.entry.message;
     let chars = policy.prune_argument_chars;
@@ -219,7 +393,7 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
                 .map(|result| notice(message.message_id, result, recall))
                 .collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
-                let cut = |part| cut_arguments(part, chars as usize, message.message_id, recall);
+                let cut = |part| cut_arguments(part, chars as usize);
                 message.content.iter().map(cut).collect()
             }
         },
@@ -227,7 +401,8 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
     })
 }
 
-/// What stands for a cleared result: its name, and of its text the tests that failed.
+/// Builds the notice that replaces a cleared result: the name of the tool, and the failing tests in
+/// the text.
 fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     let status = status_name(result.envelope.status);
     let where_it_is = match recall {
@@ -253,21 +428,17 @@ fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     }))
 }
 
-/// The part with every long string among a call's arguments cut.
-fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -> Part {
+/// Returns the part with every long string in a call's arguments cut.
+fn cut_arguments(part: &Part, chars: usize) -> Part {
     let Part::ToolCall(call) = part else {
         return part.clone();
     };
-    // Arguments that are no JSON are a failed call: there is no string to cut, and the text must
-    // stay what the model wrote.
+    // Arguments that are not JSON belong to a failed call: there is no string to cut, and the text
+    // must stay as the model wrote it.
     let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else {
         return part.clone();
     };
-    let where_they_are = match recall {
-        RecallTool::Offered => format!("`recall` {}", id.short()),
-        RecallTool::Missing => format!("message {}", id.short()),
-    };
-    if cut_strings(&mut arguments, chars, &where_they_are) == 0 {
+    if cut_strings(&mut arguments, chars) == 0 {
         return part.clone();
     }
     Part::ToolCall(ToolCall {
@@ -276,27 +447,23 @@ fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -
     })
 }
 
-/// Cuts every long string inside; returns how many.
-fn cut_strings(value: &mut Value, chars: usize, where_they_are: &str) -> usize {
+/// Cuts every long string in `value` and returns their number.
+fn cut_strings(value: &mut Value, chars: usize) -> usize {
     match value {
         Value::String(text) => match text.char_indices().nth(chars) {
             Some((end, _)) => {
-                let missing = text[end..].chars().count();
-                *text = format!(
-                    "{}[{missing} more characters are cleared: {where_they_are}]",
-                    &text[..end]
-                );
+                text.truncate(end);
                 1
             }
             None => 0,
         },
         Value::Array(values) => values
             .iter_mut()
-            .map(|value| cut_strings(value, chars, where_they_are))
+            .map(|value| cut_strings(value, chars))
             .sum(),
         Value::Object(fields) => fields
             .values_mut()
-            .map(|value| cut_strings(value, chars, where_they_are))
+            .map(|value| cut_strings(value, chars))
             .sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }

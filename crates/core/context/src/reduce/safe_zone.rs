@@ -5,17 +5,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// No system prompt is smaller.
-const SMALLEST: u64 = 1_000;
+/// Minimum tokens of a safe zone; every system prompt is larger.
+pub(crate) const SMALLEST: u64 = 1_000;
 
-/// A number of tokens, or a share of the usable window: the model's window without what is kept
-/// free for the reply.
+/// A safe zone as a number of tokens, or as a share of the usable window (the model's window
+/// without the reserve for the reply).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "WrittenZone")]
 pub enum SafeZone {
-    /// This share of the usable window, above 0 and below 1.
+    /// A share of the usable window, above 0 and below 1.
     Share(f64),
-    /// This many tokens, at least 1,000.
+    /// A number of tokens, at least 1,000.
     Tokens(u64),
 }
 
@@ -25,38 +25,34 @@ impl Default for SafeZone {
     }
 }
 
-/// A safe zone that means nothing.
+/// The error for an invalid safe zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SafeZoneError {
-    /// Not a number with an optional `k` or `M`.
+    /// The text is not a number with an optional `k` or `M`.
     #[error(
         "safe zone `{0}` is not a number; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)"
     )]
     Unreadable(String),
-    /// Nothing would ever fit.
+    /// The number is zero or negative, so that nothing would ever fit.
     #[error(
         "safe zone `{0}` is not above zero; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)"
     )]
     Zero(String),
-    /// No request fits into it.
+    /// The zone is so small that no request fits into it.
     #[error(
         "safe zone `{0}` is below 1,000 tokens; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)"
     )]
     TooSmall(String),
-    /// More than the model can take.
+    /// The zone is larger than the model's window.
     #[error(
         "a safe zone of {tokens} tokens is larger than the window of {window}; use at most the window"
     )]
-    AboveWindow {
-        /// The safe zone.
-        tokens: u64,
-        /// The model's window.
-        window: u32,
-    },
+    AboveWindow { tokens: u64, window: u32 },
 }
 
 impl SafeZone {
-    /// The tokens it means for a model with this window, of which so much is usable.
+    /// Returns the tokens of the zone for a model with a window of `window` tokens, of which
+    /// `usable` are left for input.
     pub fn tokens(self, window: u32, usable: u32) -> Result<u64, SafeZoneError> {
         let tokens = match self {
             Self::Share(share) => (share * f64::from(usable)) as u64,
@@ -100,7 +96,7 @@ impl FromStr for SafeZone {
                 .map_or((number, 1.0), |number| (number, 1_048_576.0)),
         };
         let digits = number.strip_prefix('-').unwrap_or(number);
-        // Rust also reads `inf`, `1e5` and `+1`; none of them is how people write a size.
+        // Rust also parses `inf`, `1e5` and `+1`, which are not accepted as sizes.
         if !digits.starts_with(|first: char| first.is_ascii_digit())
             || !digits.chars().all(|one| one.is_ascii_digit() || one == '.')
         {
@@ -128,7 +124,7 @@ impl Serialize for SafeZone {
     }
 }
 
-/// As it stands in a file.
+/// A safe zone as written in a configuration file.
 #[derive(Deserialize)]
 #[serde(
     untagged,

@@ -1,13 +1,15 @@
-//! The compaction gate: what must survive an archive, and whether a summary may stand for it.
+//! Checks summaries: collects the facts that must survive an archive, and decides whether a summary
+//! may replace the archived messages.
 //!
 //! ```text
-//! archived messages ──► ledger: literals that must occur in the accepted text, each with the message it comes from
+//! archived messages ──► ledger: literals that must occur in the accepted text, each with its source message
 //! a model's summary ──► refused (not in the form, empty, too large, hostile, cut, in another language), or accepted:
-//!                       its lines, each with the ids it comes from + what it leaves out, verbatim + the ids of all messages
+//!                       its lines, each with the ids of its sources + missing literals, verbatim + the ids of all messages
 //! ```
 //!
-//! Invariants: whatever is accepted holds every literal of the ledger and is smaller than what it
-//! stands for. The fallback is made without a model and keeps both, or there is none.
+//! Invariants: an accepted text holds every literal of the ledger and is smaller than the messages
+//! that it replaces. The fallback is made without a model and keeps both invariants, or there is
+//! none.
 
 mod check;
 mod form;
@@ -25,13 +27,15 @@ use receipts::{ArchiveIndex, ReceiptDetail};
 
 pub use ledger::{LedgerItem, LedgerKind, OpenWork, ledger, missing};
 
-/// Archives below this many tokens may be summarised in as many: headings alone take a hundred.
+/// An archive of fewer tokens than this may have a summary of this many, because headings alone
+/// take a hundred.
 const FLOOR: u64 = 1_000;
-/// The share of the archive that may be spent on saying what each message is about.
+/// The list with the subject of each message may take the limit divided by this.
 const SUBJECTS: u64 = 25;
 
-/// The text that stands for the archive: the summary, what it leaves out, and receipts. `session`
-/// is the whole conversation: what the user said in it tells the language, archived or not.
+/// Returns the text that replaces the archive: the summary, the literals that it lacks, and
+/// receipts. `session` is the whole conversation: all of the user's messages in it, archived or
+/// not, determine the language.
 pub fn accept(
     summary: &str,
     plan: &CompactionPlan,
@@ -57,8 +61,9 @@ pub fn accept(
     })
 }
 
-/// What stands for the archive when no summary could be accepted: the ledger, and receipts as far
-/// as there is room. None when the ledger alone takes as much room as what it would stand for.
+/// Builds the text that replaces the archive when no summary could be accepted: the ledger, and
+/// receipts as far as there is room. Returns `None` if the ledger alone takes as much room as the
+/// archive.
 pub fn fallback(
     plan: &CompactionPlan,
     ledger: &[LedgerItem],
@@ -74,13 +79,13 @@ pub fn fallback(
     with_list(text.trim_end(), plan, &ArchiveIndex::new(plan), counter)
 }
 
-/// The title of an archive and its time span.
+/// Formats the title of an archive and its time span.
 fn title(plan: &CompactionPlan) -> String {
     format!("# Archived Session Summary\n\n{} to {}", plan.from, plan.to)
 }
 
-/// The text with as full a list of the messages as there is room for, or without one; none when the
-/// text alone is too large.
+/// Appends the fullest list of messages that there is room for, or none. Returns `None` if the text
+/// alone is too large.
 fn with_list(
     text: &str,
     plan: &CompactionPlan,
@@ -90,7 +95,7 @@ fn with_list(
     let limit = limit(plan);
     let tokens = |text: &str| u64::from(counter.text(text));
     let subjects = archive.list(ReceiptDetail::Subjects);
-    // Subjects are a convenience: what a message is about can be seen when it is brought back.
+    // Subjects are a convenience: a recalled message shows its own subject.
     let subjects =
         Some(subjects).filter(|list| tokens(list) * SUBJECTS <= limit.max(FLOOR * SUBJECTS / 2));
     let lists = subjects.into_iter().chain([
@@ -103,7 +108,7 @@ fn with_list(
         .find(|whole| tokens(whole) < limit)
 }
 
-/// What the accepted text must stay below.
+/// Returns the token limit of the accepted text.
 fn limit(plan: &CompactionPlan) -> u64 {
     plan.messages
         .iter()

@@ -1,15 +1,15 @@
-//! Results that later ones have made obsolete: they are the first to be cleared.
+//! Finds results that later ones have made obsolete; they are the first to be cleared.
 //!
 //! ```text
-//! read a.rs 1-80   …   read a.rs          the first is covered by the second
-//! read a.rs        …   edit a.rs          what was read is not what the file holds
-//! run cargo test   …   run cargo test     the same command, run again
+//! read a.rs 1-80   …   read a.rs          the second read covers the first
+//! read a.rs        …   edit a.rs          the content that was read is outdated
+//! run cargo test   …   run cargo test     the command was run again
 //! ```
 //!
-//! A failed read or edit makes nothing obsolete. What a call is about is read from its result,
-//! where that names the files, and otherwise from its arguments, by the names haft's tools and
-//! their aliases give them. What a command changed stands in the record of changes, which the
-//! result's metadata holds.
+//! A failed read or edit makes nothing obsolete. The subject of a call is taken from its result if
+//! that names the files, otherwise from its arguments, by the parameter names of haft's tools and
+//! their aliases. The files that a command changed come from the record of changes in the result's
+//! metadata.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,38 +18,38 @@ use serde_json::Value;
 
 use crate::build::rounds::TimelineItem;
 
-/// What a call is about.
+/// The file, files or command that a call is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CallSubject {
-    /// Lines of a file that are read.
+    /// A read of some lines of a file.
     Read {
         /// The file, without a leading `./`.
         path: String,
         /// The first line, from 1.
         from: u64,
-        /// The last line; the largest number where the call sets no end.
+        /// The last line, or `u64::MAX` if the call sets no end.
         to: u64,
     },
-    /// Files that are changed.
+    /// A change of files.
     Edit {
         /// The files, each without a leading `./`.
         paths: Vec<String>,
     },
-    /// A command that is run.
+    /// A run of a command.
     Run {
         /// The command line.
         command: String,
-        /// The folder it runs in; empty where the call names none.
+        /// The folder that the command runs in; empty if the call names none.
         cwd: String,
     },
 }
 
-/// Under which name a result's metadata holds the files that the call changed, as the record of
-/// changes saw it.
+/// The key under which a result's metadata lists the files that the call changed, according to the
+/// record of changes.
 pub const CHANGED: &str = "changed";
 
 impl CallSubject {
-    /// What a call is about, from its arguments alone.
+    /// Determines the subject of a call from its arguments alone.
     pub fn of(call: &ToolCall) -> Option<Self> {
         let call = call.meant();
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
@@ -61,7 +61,7 @@ impl CallSubject {
         };
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
         match call.name.as_str() {
-            // Other agents have one tool for reading and changing.
+            // Other agents have one tool for reading and changing files.
             "str_replace_editor" | "str_replace_based_edit_tool"
                 if text(&["command"]).as_deref() == Some("view") =>
             {
@@ -108,8 +108,8 @@ impl CallSubject {
         }
     }
 
-    /// All that a call is about, with what its result says of it: the files as the tool names them,
-    /// whatever its parameters are called, and what a command changed.
+    /// Returns all subjects of a call, including those in its result: the files as the tool names
+    /// them, whatever its parameters are called, and the files that a command changed.
     pub fn all(call: Option<&ToolCall>, result: &ToolResult, metadata: &Metadata) -> Vec<Self> {
         let data = &result.envelope.data;
         let mut subjects = Vec::new();
@@ -138,7 +138,18 @@ impl CallSubject {
         subjects
     }
 
-    /// What it is about, for people.
+    /// True if the arguments of the call hold the whole new text of a file.
+    pub(crate) fn writes_whole_file(call: &ToolCall) -> bool {
+        let call = call.meant();
+        let creates = || call.arguments.contains("\"create\"");
+        match call.name.as_str() {
+            "write_to_file" | "Write" | "write" | "write_file" => true,
+            "str_replace_editor" | "str_replace_based_edit_tool" => creates(),
+            _ => false,
+        }
+    }
+
+    /// Formats the subject for display.
     pub(crate) fn label(&self) -> String {
         match self {
             Self::Read { path, .. } => path.clone(),
@@ -148,7 +159,7 @@ impl CallSubject {
     }
 }
 
-/// The command line of a list of words: what `bash -c` is given, else all of them.
+/// Joins a list of words into a command line; for `bash -c`, returns the script alone.
 fn script(words: &Value) -> Option<String> {
     let words: Option<Vec<_>> = words.as_array()?.iter().map(Value::as_str).collect();
     Some(match words?.as_slice() {
@@ -157,7 +168,7 @@ fn script(words: &Value) -> Option<String> {
     })
 }
 
-/// The file an object names.
+/// Returns the path that an object names.
 fn path_of(object: &Value) -> Option<String> {
     const NAMES: [&str; 6] = [
         "path",
@@ -173,7 +184,7 @@ fn path_of(object: &Value) -> Option<String> {
         .map(plain)
 }
 
-/// The files that arguments name, alone or one by one in a list.
+/// Returns the paths that arguments name, directly or in a list.
 fn paths_of(arguments: &Value) -> Vec<String> {
     let lists = ["edits", "files", "changes"]
         .iter()
@@ -187,7 +198,8 @@ fn paths_of(arguments: &Value) -> Vec<String> {
     paths
 }
 
-/// The files a result says were changed: every tool of haft's that changes one says how.
+/// Returns the files that a result reports as changed: each haft tool that changes a file adds a
+/// `change` field.
 fn changed_files(data: &Value) -> Vec<String> {
     let listed = data
         .get("files")
@@ -209,7 +221,7 @@ fn plain(path: &str) -> String {
     path.strip_prefix("./").unwrap_or(path).to_owned()
 }
 
-/// The files a patch names.
+/// Returns the paths that a patch names.
 fn patched(patch: &str) -> Vec<String> {
     const MARKS: [&str; 5] = [
         "*** Update File: ",
@@ -225,10 +237,10 @@ fn patched(patch: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is known from later messages, on a walk from the end.
+/// The subjects of later results, collected from the end of the conversation.
 #[derive(Default)]
 struct Later {
-    /// What was read, by file.
+    /// The line ranges that were read, by file.
     reads: HashMap<String, Vec<(u64, u64)>>,
     edited: HashSet<String>,
     run: HashSet<(String, String)>,
@@ -244,7 +256,7 @@ impl Later {
                     .is_some_and(|reads| reads.iter().any(|(a, b)| a <= from && b >= to));
                 read || self.edited.contains(path)
             }
-            // What an edit reported is history, not a copy of something.
+            // The report of an edit records an event, so it never becomes obsolete.
             CallSubject::Edit { .. } => false,
             CallSubject::Run { command, cwd } => self.run.contains(&(command.clone(), cwd.clone())),
         }
@@ -265,9 +277,9 @@ impl Later {
     }
 }
 
-/// The indices of results that later ones have made obsolete.
-pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
-    let calls: HashMap<(u32, &str), &ToolCall> = items
+/// Returns the calls by block and id.
+pub(crate) fn calls_by_id(items: &[TimelineItem]) -> HashMap<(u32, &str), &ToolCall> {
+    items
         .iter()
         .flat_map(|item| {
             item.entry
@@ -275,7 +287,12 @@ pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
                 .tool_calls()
                 .map(|call| ((item.block, call.id.as_str()), call))
         })
-        .collect();
+        .collect()
+}
+
+/// Returns the indices of results that later ones have made obsolete.
+pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
+    let calls = calls_by_id(items);
     let mut later = Later::default();
     let mut obsolete = HashSet::new();
     for (index, item) in items

@@ -1,10 +1,10 @@
-//! Surgery when it is free: what was sent before is changed when the provider must read it anew
-//! anyway, or when that pays.
+//! Compresses results when that is free: messages that were sent before are changed when the
+//! provider must read them anew anyway, or when the change pays.
 //!
 //! ```text
 //! warm   S U A T A T a U A T        compressing the first round saves X tokens in every later request,
-//! now    S U A t A t a U A T        but R tokens behind it are written again: it pays after (w − r)/r · R/X requests
-//! cold   S U A t A t a U A T        nothing of it is in the cache: it costs nothing, and everything that waits is done at once
+//! now    S U A t A t a U A T        but R tokens after it are written again: it pays after (w − r)/r · R/X requests
+//! cold   S U A t A t a U A T        nothing is cached: compression costs nothing, and everything that waits is done at once
 //! ```
 
 use haft_types::{CacheMatch, Layer, ModelSpec, Role};
@@ -16,18 +16,18 @@ use crate::reduce::compress::{compress_finished, compressed_tokens, is_compressi
 use crate::reduce::prune::WORTH;
 use crate::snapshot::Snapshot;
 
-/// A change of what was sent before, in tokens.
+/// A change of messages that were sent before, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixEdit {
-    /// What every later request is shorter by.
+    /// The tokens saved in every later request.
     pub saved: u64,
-    /// What stays behind the change and is written to the cache again.
+    /// The tokens after the change that are written to the cache again.
     pub rewritten: u64,
 }
 
 impl PrefixEdit {
-    /// Whether so many more requests save more than the rewriting costs. Without a price nothing is
-    /// known to pay.
+    /// True if `requests` more requests save more than the rewriting costs. Returns false if the
+    /// model has no price.
     pub fn pays(self, requests: u64, model: &ModelSpec) -> bool {
         let Some(price) = model.price else {
             return false;
@@ -44,8 +44,7 @@ impl PrefixEdit {
     }
 }
 
-/// Whether the message with this index, and everything behind it, is read anew whatever is done to
-/// it.
+/// True if the message with this index, and everything after it, is sent anew in any case.
 pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_>) -> bool {
     let Some(last) = snapshot
         .last
@@ -80,9 +79,10 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
     !sent.starts_with(&now)
 }
 
-/// Compresses the results of finished rounds if that is free, needed or pays; until then those that
-/// were compressed before. `decided` is what earlier requests cleared. Returns before which round
-/// results are compressed now, and whether the request was above the target before.
+/// Compresses the results of finished rounds if that is free, needed or pays; otherwise only those
+/// that were compressed before. `decided` holds the decisions of earlier requests. Returns the
+/// first round whose results are not compressed, and whether the request exceeded the target
+/// before.
 pub(crate) fn compress_when_free(
     layers: &mut Layers,
     target: u64,
@@ -128,9 +128,9 @@ pub(crate) fn compress_when_free(
         saved: before.saturating_sub(after),
         rewritten: after,
     };
-    // The longer a conversation has been going on, the longer it will. Half of those that have come
-    // so far end before they are twice as long, so only half of what has been is counted on:
-    // compressing should pay for most of them.
+    // The longer a conversation has lasted, the longer it is likely to last. Half of the
+    // conversations that reach a given length end before they are twice as long, so only half of
+    // the past requests are counted on: compression should pay for most conversations.
     let requests = line
         .items
         .iter()

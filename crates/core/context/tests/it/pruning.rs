@@ -43,14 +43,6 @@ fn is_cleared(owner: &str) -> bool {
     owner == "history:cleared"
 }
 
-fn is_cleanable(entry: &Entry) -> bool {
-    entry.message.role == Role::Tool
-        || entry
-            .message
-            .tool_calls()
-            .any(|call| call.arguments.len() > 500)
-}
-
 #[test]
 fn ten_thousand_messages_are_one_linear_pass() {
     for length in [101, 1_001, 10_001] {
@@ -84,39 +76,25 @@ fn ten_thousand_messages_are_one_linear_pass() {
 }
 
 #[test]
-fn the_newest_six_cleanable_messages_are_the_stored_ones() {
+fn the_newest_six_results_are_the_stored_ones() {
     let history = long(10_001);
     let built = build(&history, 1_000, None);
-    let stored: Vec<_> = history
-        .iter()
-        .rev()
-        .filter(|entry| is_cleanable(entry))
-        .take(6)
-        .collect();
-    let sent = built
-        .request
-        .segments
-        .iter()
-        .rev()
-        .filter(|segment| is_cleanable(&segment.entry))
-        .take(6);
-    for (stored, segment) in stored.iter().zip(sent) {
+    let is_result = |entry: &Entry| entry.message.role == Role::Tool;
+    let mut stored = history.iter().rev().filter(|entry| is_result(entry));
+    let segments = built.request.segments.iter().rev();
+    let mut sent = segments.filter(|segment| is_result(&segment.entry));
+    for (stored, segment) in stored.by_ref().zip(sent.by_ref()).take(6) {
         assert!(!is_cleared(segment.owner));
         assert!(Arc::ptr_eq(stored, &segment.entry), "not even copied");
     }
-    // The next one is cleared: six, not seven.
-    let seventh = history
-        .iter()
-        .rev()
-        .filter(|entry| is_cleanable(entry))
-        .nth(6)
-        .unwrap();
-    let sent = |segment: &&haft_types::Segment| {
-        segment.entry.message.message_id == seventh.message.message_id
-    };
-    assert!(is_cleared(
-        built.request.segments.iter().find(sent).unwrap().owner
-    ));
+    assert!(is_cleared(sent.next().unwrap().owner), "six, not seven");
+    let newest_calls = built.request.segments.iter().rev().take(12);
+    assert!(
+        newest_calls
+            .filter(|segment| is_cleared(segment.owner))
+            .count()
+            == 0
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Announces background agents that have ended to the model, once each. A turn waits for its
-//! background agents, and stops them if it has to end before them.
+//! Announces ended background agents to the model, once each. A turn waits for its background
+//! agents, and stops them if it has to end before they do.
 //!
-//! Invariant: an announcement is a message of the stored history that names its agents in its
-//! metadata, so that a resumed conversation knows which agents were not announced.
+//! Invariant: an announcement is a message of the stored history, and its metadata names its
+//! agents. A resumed conversation finds the unannounced agents by comparing the two.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::error::EngineError;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
-/// The metadata key under which an announcement names the conversations of its agents.
+/// The metadata key under which an announcement lists the conversations of its agents.
 const ENDED: &str = "ended_agents";
 
 impl Session {
@@ -93,8 +93,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until an agent has ended that was not announced yet. Returns `false` if no agent
-    /// runs.
+    /// Waits until an unannounced agent has ended. Returns `false` if no agent is running or the
+    /// turn was canceled.
     pub(crate) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
         let Some(roster) = self.agents.roster.clone() else {
             return false;

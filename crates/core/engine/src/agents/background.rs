@@ -19,7 +19,7 @@ pub(crate) type EndedAgent = (StartedAgent, AgentReport);
 pub(crate) struct BackgroundAgents {
     running: JoinSet<EndedAgent>,
     stops: Vec<CancellationToken>,
-    /// The agents that have ended and were not announced yet.
+    /// Agents that have ended but are not announced yet.
     ended: Vec<EndedAgent>,
 }
 
@@ -43,10 +43,10 @@ impl BackgroundAgents {
         started
     }
 
-    /// Waits until an agent has ended. Returns `false` if none runs.
+    /// Waits until an agent has ended. Returns `false` if none is running and none has ended.
     pub(crate) async fn wait(&mut self) -> bool {
         let next = self.running.join_next().await;
-        // A crashed agent has a report, too.
+        // A crashed agent yields a report as well.
         self.ended.extend(next.into_iter().flatten());
         !self.ended.is_empty()
     }

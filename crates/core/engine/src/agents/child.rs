@@ -1,4 +1,4 @@
-//! Opens one sub-agent, runs it within its time, and reports its outcome.
+//! Opens one sub-agent, runs it within its time limit, and reports its outcome.
 //!
 //! Invariant: every sub-agent gets a report, even if it crashes, and no work in a copy of the
 //! project is lost: it is merged, or kept in a place that the report names.
@@ -33,7 +33,7 @@ use crate::session::config::{
 use crate::session::open::{OpenError, title_of};
 use crate::stored_state::ChildConversation;
 
-/// Instructs a sub-agent how to finish.
+/// Tells a sub-agent how to finish.
 const COMPLETION: Prompt = prompt!("../../prompts/subagent_completion");
 
 /// The reason why a sub-agent was not started.
@@ -51,7 +51,7 @@ impl ChildRefusal {
     }
 }
 
-/// Runs a sub-agent to its end; the function behind [`ParentSession::run_child`].
+/// Runs a sub-agent to its end; the implementation of [`ParentSession::run_child`].
 pub(super) fn run_child(
     parent: Arc<ParentSession>,
     start: ChildStart,
@@ -59,7 +59,7 @@ pub(super) fn run_child(
     Box::pin(run(parent, start))
 }
 
-/// Runs a sub-agent in a task of its own, so that a panic becomes its report.
+/// Runs a sub-agent in its own task, so that a panic becomes a report.
 async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
     let name = start.assignment.name.clone();
     let conversation = start.conversation.as_str().to_owned();
@@ -118,7 +118,7 @@ async fn open_and_run(
         tokio::select! {
             report = &mut running => report.result,
             () = tokio::time::sleep(time) => {
-                // The turn ends in order, so that its conversation can be continued.
+                // Waits for the turn to end in order, so that its conversation can be continued.
                 let _ = out_of_time.set(time);
                 cancel.cancel();
                 running.await.result
@@ -127,7 +127,7 @@ async fn open_and_run(
     };
     let mut report = report(&name, &session, in_time(result, out_of_time.get().copied()));
     if let Some(note) = unread(&session.close_mailbox()) {
-        // Of a completed agent, the caller reads only the answer.
+        // The caller of a completed agent reads only the answer.
         let read = if report.outcome == Outcome::Completed {
             &mut report.answer
         } else {
@@ -156,7 +156,7 @@ async fn open_and_run(
     Ok(report)
 }
 
-/// Returns a note on messages that arrived after the agent's last request.
+/// Returns a note on messages that the agent did not read before it ended.
 fn unread(messages: &[AgentMessage]) -> Option<String> {
     if messages.is_empty() {
         return None;
@@ -319,8 +319,8 @@ async fn open(
     Ok((session, worktree))
 }
 
-/// Opens the agent's model. An agent file made for other programs may name a model that is not
-/// available; the agent then runs on the model of the starting session, and a notice says so.
+/// Opens the agent's model. An agent file made for another program may name a model that is not
+/// available; the agent then runs on the model of the starting session, and a notice reports it.
 fn client_of(
     parent: &ParentSession,
     agent: &AgentDefinition,
@@ -391,7 +391,7 @@ async fn copy(
     })
 }
 
-/// Returns the starting session's configuration with the settings of the agent's file.
+/// Returns the starting session's configuration, overridden by the settings of the agent's file.
 fn configuration(
     parent: &SessionConfig,
     agent: &AgentDefinition,

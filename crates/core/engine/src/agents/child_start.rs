@@ -1,4 +1,4 @@
-//! The values that a sub-agent is started with.
+//! The values needed to start a sub-agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,19 @@ pub(crate) struct ChildStart {
     pub(super) mailbox: Option<Mailbox>,
     pub(super) conversation: ConversationId,
     pub(super) call_id: String,
-    /// The name of the agent that waits for this one.
+    /// The agent that waits for this one to end; `None` for a background agent.
     pub(super) waiting: Option<String>,
     /// The model of the session that starts the agent.
     pub(super) model: String,
+    /// The maximum number of the model's replies.
     pub(super) turns: Option<u32>,
     pub(super) time: Duration,
-    /// Records changes of the project as changes of the call.
+    /// Attributes file changes to the call that started the agent.
     pub(super) history: Arc<dyn FileHistory>,
     pub(super) cancel: CancellationToken,
 }
 
-/// Returns the report of a sub-agent that was not started.
+/// Returns the report of a sub-agent that failed without a conversation.
 pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
     AgentReport {
         name: name.to_owned(),

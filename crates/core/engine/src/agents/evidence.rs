@@ -1,4 +1,4 @@
-//! What an answer rests on: the messages of a sub-agent that hold what it saw.
+//! Lists the messages of a sub-agent that its answer is based on.
 
 use std::sync::Arc;
 
@@ -6,12 +6,11 @@ use haft_tool::Evidence;
 use haft_types::{Entry, Role};
 use serde_json::Value;
 
-/// So many are named, the newest.
 const MOST: usize = 20;
-/// So much of a path or a command is shown.
+/// The width in columns of a path or command in the evidence.
 const LONGEST: usize = 60;
 
-/// The newest results of tools, and the answer itself, in order.
+/// Returns the newest successful tool results and the final answer, oldest first.
 pub(crate) fn evidence(history: &[Arc<Entry>]) -> Vec<Evidence> {
     let mut found: Vec<_> = history.iter().filter_map(|entry| result(entry)).collect();
     found.drain(..found.len().saturating_sub(MOST));

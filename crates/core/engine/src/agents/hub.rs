@@ -1,7 +1,7 @@
-//! The agents that run in this process, and the messages between them.
+//! Registers the agents that run in this process, and delivers messages between them.
 //!
-//! Invariant: a message is given to a recipient once or not at all, and whoever sends it learns
-//! which.
+//! Invariant: a message is delivered to a recipient once or not at all, and its sender gets the
+//! result.
 
 mod post;
 #[cfg(test)]
@@ -17,13 +17,14 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use post::HubPost;
 
-/// By this name the user sends.
+/// The sender name of messages from the user.
 pub const USER: &str = "user";
 
-/// So many messages may wait for an agent, and so many are remembered of all.
+/// The number of unread messages in a mailbox above which further messages are rejected.
 const MOST_WAITING: usize = 1_000;
+/// The number of delivered messages that the hub keeps, over all agents.
 const MOST_REMEMBERED: usize = 10_000;
-/// So much of a role is shown to others.
+/// Longer roles are cut when they are listed for other agents.
 const ROLE_CHARS: usize = 100;
 
 /// A group of agents: the `[groups.NAME]` section.
@@ -37,18 +38,17 @@ pub struct GroupConfig {
 /// A message from one agent to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentMessage {
-    /// Who wrote it.
+    /// The name of the sender.
     pub from: String,
-    /// Who is to read it.
+    /// The name of the recipient.
     pub to: String,
-    /// The group it was written to, if it was.
+    /// The group the message was sent to; `None` for a direct message.
     pub group: Option<String>,
-    /// What it says.
     pub text: String,
 }
 
 impl AgentMessage {
-    /// The text the recipient's model reads.
+    /// Returns the text for the recipient's model, which names the sender unless that is the user.
     pub(crate) fn text_for_model(&self) -> String {
         let Self {
             from, group, text, ..
@@ -63,15 +63,15 @@ impl AgentMessage {
     }
 }
 
-/// Who can be written to. Agents in this process have a mailbox; a program that embeds haft may
-/// bring others.
+/// A receiver of messages. Agents in this process have a [`Mailbox`]; a program that embeds haft
+/// may register receivers of its own.
 #[async_trait]
 pub trait Recipient: Send + Sync {
-    /// Takes a message.
+    /// Accepts a message, or returns the reason why it was not delivered.
     async fn deliver(&self, message: AgentMessage) -> Result<(), NotDelivered>;
 }
 
-/// The agents that run in a process. Sessions that share one can talk to each other.
+/// The agents that run in a process. Sessions with a common hub can send messages to each other.
 #[derive(Default)]
 pub struct Hub {
     inner: Mutex<HubState>,
@@ -80,7 +80,7 @@ pub struct Hub {
 #[derive(Default)]
 struct HubState {
     agents: BTreeMap<String, RegisteredAgent>,
-    /// The names of those that ran and have ended.
+    /// The names of agents that have ended.
     ended: BTreeSet<String>,
     groups: BTreeMap<String, Vec<String>>,
     history: VecDeque<AgentMessage>,
@@ -88,14 +88,14 @@ struct HubState {
 }
 
 struct RegisteredAgent {
-    /// Which registration of the name this is.
+    /// The number of the registration, which changes if the name is registered again.
     number: u64,
     role: String,
     recipient: Arc<dyn Recipient>,
 }
 
 impl Hub {
-    /// A hub with these groups.
+    /// Creates a hub with `groups`.
     pub fn with_groups(groups: impl IntoIterator<Item = (String, GroupConfig)>) -> Self {
         let hub = Self::default();
         for (name, group) in groups {
@@ -108,13 +108,13 @@ impl Hub {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a group, or gives it other members.
+    /// Creates a group, or replaces its members.
     pub fn set_group(&self, name: impl Into<String>, members: Vec<String>) {
         self.inner().groups.insert(name.into(), members);
     }
 
-    /// Registers an agent under its name until the mailbox is dropped. One of the same name is
-    /// replaced: it gets nothing more.
+    /// Registers an agent under `name` until the mailbox is dropped. Replaces an agent registered
+    /// under that name, which then receives no more messages.
     pub fn register(self: &Arc<Self>, name: &str, role: &str) -> Mailbox {
         let slot = Arc::new(MailboxQueue::default());
         let number = self.register_other(name, role, Arc::<MailboxQueue>::clone(&slot) as _);
@@ -126,7 +126,7 @@ impl Hub {
         }
     }
 
-    /// Registers somebody who takes messages elsewhere, and gives the number of the registration.
+    /// Registers a recipient without a mailbox, and returns the number of the registration.
     pub fn register_other(&self, name: &str, role: &str, recipient: Arc<dyn Recipient>) -> u64 {
         let mut inner = self.inner();
         inner.registrations += 1;
@@ -149,7 +149,7 @@ impl Hub {
         number
     }
 
-    /// Takes a registration back, unless the name was registered again since.
+    /// Removes a registration, unless the name was registered again since.
     pub fn unregister(&self, name: &str, number: u64) {
         let mut inner = self.inner();
         if inner
@@ -162,23 +162,23 @@ impl Hub {
         }
     }
 
-    /// Who runs, by name.
+    /// Returns the names of the running agents.
     pub fn names(&self) -> Vec<String> {
         self.inner().agents.keys().cloned().collect()
     }
 
-    /// The newest messages that were delivered, oldest first.
+    /// Returns the newest delivered messages, oldest first.
     pub fn history(&self) -> Vec<AgentMessage> {
         self.inner().history.iter().cloned().collect()
     }
 
-    /// Whether somebody of this name ran here before.
+    /// Returns true if an agent with this name is running or has run.
     pub(crate) fn has_run(&self, name: &str) -> bool {
         let inner = self.inner();
         inner.ended.contains(name) || inner.agents.contains_key(name)
     }
 
-    /// Gives a message to whoever has that name.
+    /// Delivers a message to the recipient it names. An agent cannot send to itself.
     pub async fn send(&self, message: AgentMessage) -> Result<(), NotDelivered> {
         let recipient = {
             let inner = self.inner();
@@ -207,7 +207,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Gives the same text to every member of a group but the sender, several at a time.
+    /// Delivers `text` to every member of a group except the sender, several at a time.
     pub async fn send_to_group(
         &self,
         from: &str,
@@ -250,7 +250,7 @@ impl Hub {
         Ok(delivery)
     }
 
-    /// Whether a group has somebody running in it besides this agent.
+    /// Returns true if some group has a running member other than `own`.
     pub(crate) fn has_group_for(&self, own: &str) -> bool {
         let inner = self.inner();
         let there = |member: &String| member != own && inner.agents.contains_key(member);
@@ -260,7 +260,8 @@ impl Hub {
             .any(|members| members.iter().any(there))
     }
 
-    /// What an agent reads of those that run beside it, while one of these tools is offered.
+    /// Describes the running agents and the groups for the model. Each text is sent only while its
+    /// tool is offered.
     pub(crate) fn described(&self, own: &str) -> [Option<CaseDocument>; 2] {
         let inner = self.inner();
         let agent = |(name, known): (&String, &RegisteredAgent)| {
@@ -295,20 +296,20 @@ impl Hub {
     }
 }
 
-/// How many deliveries run at the same time.
+/// Returns how many sub-agents or deliveries may run at a time.
 pub(crate) fn at_once() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (4 * cores + 4).min(32)
 }
 
-/// Messages that wait for an agent in this process.
+/// The unread messages of an agent in this process.
 #[derive(Default)]
 struct MailboxQueue(Mutex<QueuedMessages>);
 
 #[derive(Default)]
 struct QueuedMessages {
     messages: VecDeque<AgentMessage>,
-    /// Whether its owner reads no more.
+    /// True if the owner reads no more messages.
     closed: bool,
 }
 
@@ -339,7 +340,7 @@ impl Recipient for MailboxQueue {
     }
 }
 
-/// Where an agent finds its messages. Dropping it ends the registration.
+/// The receiving end of an agent's messages. Dropping it ends the registration.
 pub struct Mailbox {
     hub: Arc<Hub>,
     name: String,
@@ -348,24 +349,23 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Takes what has arrived, oldest first.
+    /// Takes the messages that have arrived, oldest first.
     pub fn take(&self) -> Vec<AgentMessage> {
         self.slot.waiting().messages.drain(..).collect()
     }
 
-    /// Whether something has arrived.
     pub fn has_messages(&self) -> bool {
         !self.slot.waiting().messages.is_empty()
     }
 
-    /// Takes no more messages unless some wait to be read, and says whether it does so.
+    /// Closes the mailbox if it holds no unread messages. Returns true if it is closed.
     pub fn close_if_empty(&self) -> bool {
         let mut waiting = self.slot.waiting();
         waiting.closed |= waiting.messages.is_empty();
         waiting.closed
     }
 
-    /// Takes no more messages, and gives those that were not read.
+    /// Closes the mailbox and returns the unread messages.
     pub fn close(&self) -> Vec<AgentMessage> {
         self.slot.waiting().closed = true;
         self.take()

@@ -1,4 +1,4 @@
-//! The list of available agents that the model reads.
+//! Describes the available agents to the model.
 
 use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_text::Masker;
@@ -7,7 +7,7 @@ use haft_tools::RUN_SUBAGENTS;
 
 use crate::names::NAMED_AGENTS;
 
-/// Returns the agents in order of their names, then one example of each mode.
+/// Lists the agents with their tools, followed by an example of each run mode.
 pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
     let line = |agent: &AgentDefinition| {
         format!(
@@ -53,7 +53,7 @@ fn tools(tools: &AgentTools) -> String {
     }
 }
 
-/// Joins a text into one line that ends like a sentence.
+/// Joins a text into one line that ends with punctuation.
 fn sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.ends_with(['.', '!', '?', '。']) {

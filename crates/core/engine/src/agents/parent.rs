@@ -16,7 +16,7 @@ use crate::ports::{Children, SharedKnowledge};
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
-/// The place of a session among agents.
+/// Distinguishes the main session from the sessions of sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rank {
     /// The session that the user talks to.
@@ -25,13 +25,13 @@ pub(crate) enum Rank {
     Sub,
 }
 
-/// Opens and runs one sub-agent.
+/// The type of the function that opens and runs one sub-agent.
 pub(crate) type RunChild = fn(Arc<ParentSession>, ChildStart) -> BoxFuture<'static, AgentReport>;
 
 /// Everything that sub-agents inherit from the session that starts them.
 pub(crate) struct ParentSession {
-    /// Runs a sub-agent. It is a value so that the roster, which is a part of a session, doesn't
-    /// depend on the code that opens sessions.
+    /// Runs a sub-agent. A function pointer, so that the roster, which is part of a session,
+    /// doesn't depend on the code that opens sessions.
     pub(crate) run_child: RunChild,
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
@@ -41,7 +41,7 @@ pub(crate) struct ParentSession {
     pub(crate) children: Arc<Children>,
     pub(crate) inherited: Inherited,
     pub(crate) events: UnboundedSender<Event>,
-    /// Held while a sub-agent's work is merged into the project.
+    /// Held while a sub-agent's copy of the project is created or merged.
     pub(crate) merging: tokio::sync::Mutex<()>,
 }
 
@@ -130,12 +130,12 @@ fn open_record(
 pub(crate) struct ParentLink {
     pub(crate) inherited: Inherited,
     pub(crate) mailbox: Mailbox,
-    /// The name of the agent that waits for the sub-agent and so reads no messages.
+    /// The agent that waits for the sub-agent, and therefore reads no messages meanwhile.
     pub(crate) waiting: Option<String>,
 }
 
-/// Returns the namespace of sub-agents' conversations. It differs from the project's, so that none
-/// of them becomes the current conversation.
+/// Returns the namespace of sub-agents' conversations. Keeping it separate from the project's
+/// namespace prevents a sub-agent's conversation from becoming the current one.
 pub(crate) fn child_namespace(namespace: &str) -> String {
     format!("{namespace}#agents")
 }

@@ -44,7 +44,7 @@ impl EventSink for Relay {
             }
             other => other.clone(),
         };
-        // The session may be gone.
+        // Fails only if the session is gone.
         drop(self.events.send(Event {
             body,
             ..event.clone()
@@ -52,8 +52,8 @@ impl EventSink for Relay {
     }
 }
 
-/// Returns the result of a sub-agent. One that was stopped by its time limit is exhausted, not
-/// cancelled.
+/// Returns the sub-agent's result with the outcome `Exhausted` instead of `Aborted` if its time
+/// limit stopped it.
 pub(super) fn in_time(result: TurnResult, out_of_time: Option<Duration>) -> TurnResult {
     match (result.outcome, out_of_time) {
         (Outcome::Aborted, Some(limit)) => {
@@ -69,10 +69,11 @@ pub(super) fn in_time(result: TurnResult, out_of_time: Option<Duration>) -> Turn
     }
 }
 
-/// Receives the events of sub-agents.
+/// Receives the events of sub-agents and adds up their usage.
 pub(crate) struct Relayed {
+    /// The receiving end of the channel that every sub-agent sends to.
     receiver: UnboundedReceiver<Event>,
-    /// The tokens that sub-agents have used since [`Self::take_used`].
+    /// The tokens used since the last [`Self::take_usage`].
     usage: Usage,
     costs: Vec<Option<Cost>>,
 }
@@ -90,7 +91,7 @@ impl Relayed {
         )
     }
 
-    /// Returns the next event. Never returns if there is no sender left.
+    /// Returns the next event. Never returns if all senders are gone.
     pub(crate) async fn next(&mut self) -> Event {
         match self.receiver.recv().await {
             Some(event) => self.counted(event),
@@ -98,7 +99,7 @@ impl Relayed {
         }
     }
 
-    /// Returns the events that have arrived so far.
+    /// Returns the events that have arrived so far, without waiting.
     pub(crate) fn rest(&mut self) -> Vec<Event> {
         let mut rest = Vec::new();
         while let Ok(event) = self.receiver.try_recv() {

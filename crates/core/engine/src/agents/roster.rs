@@ -1,8 +1,8 @@
 //! The agents that a session can start: named roles that work in sessions of their own.
 //!
-//! A sub-agent is a [`Session`](crate::Session) like any other, with its own window, role, tools,
-//! model and limits. Its conversation names the parent and the call. [`ParentSession`] holds the
-//! values it inherits.
+//! A sub-agent is a [`Session`](crate::Session) like any other, with its own context window, role,
+//! tools, model and limits. Its conversation records the parent and the call. [`ParentSession`]
+//! holds the values it inherits.
 //!
 //! Invariant: only the result of the call enters the parent's conversation. The id of the
 //! sub-agent's conversation is derived from the call, so that its progress can be found after a
@@ -33,44 +33,43 @@ use super::{hub, listing};
 use crate::session::config::KnowledgeSettings;
 use crate::turn::event_log;
 
-/// Agents that are about to start, and the session that starts them.
+/// The agents that are about to start, and the session that starts them.
 type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
 
 /// The agents a session can start.
 pub(crate) struct SubagentRoster {
     paths: KnowledgePaths,
-    /// Agents that come from no file.
+    /// Agents given by the configuration instead of by files.
     given: Vec<AgentDefinition>,
     masker: Masker,
     found: NamedItems<AgentDefinition>,
     parent: OnceLock<Arc<ParentSession>>,
     now: Mutex<ParentProgress>,
-    /// Agents that run in the background.
     pub(crate) background: tokio::sync::Mutex<BackgroundAgents>,
 }
 
 /// The state of the session when it starts agents.
 #[derive(Clone, Default)]
 pub(crate) struct ParentProgress {
-    /// The reply that holds the call.
+    /// The reply that contains the call.
     pub(crate) reply: Option<MessageId>,
-    /// The model the session asks.
+    /// The session's model.
     pub(crate) model: String,
-    /// The number of replies that its limits still allow.
+    /// The number of replies that the session's limits still allow.
     pub(crate) turns: Option<u32>,
-    /// The time that its limits still allow.
+    /// The time that the session's limits still allow.
     pub(crate) time: Option<Duration>,
 }
 
 impl SubagentRoster {
-    /// Finds the agents; `None` if there are none.
+    /// Loads the agents. Returns `None` if there are none.
     pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
         let KnowledgeSettings {
             paths,
             agents: given,
             ..
         } = knowledge;
-        // `haft agents list` shows the problems.
+        // The problems are only logged here; `haft agents list` prints them.
         let mut problems = Vec::new();
         let found = agents::load_after(given, paths, &mut problems);
         event_log::log_problems("agent skipped", &problems);
@@ -102,31 +101,32 @@ impl SubagentRoster {
         }))
     }
 
-    /// Returns the list of agents for the system message.
+    /// Describes the agents for the system message.
     pub(crate) fn listed(&self) -> CaseDocument {
         listing::listed(&self.found.items, &self.masker)
     }
 
-    /// Sets the values that sub-agents inherit. No agent can be started before.
+    /// Sets the values that sub-agents inherit. Until then no agent can be started.
     pub(crate) fn settle(&self, parent: ParentSession) {
-        // A roster is settled once, when its session is opened.
+        // Called once, when the session is opened.
         drop(self.parent.set(Arc::new(parent)));
     }
 
-    /// Notes the session's state before its calls run.
+    /// Records the session's state before its calls run.
     pub(crate) fn note(&self, now: ParentProgress) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// Reads an agent's definition again.
+    /// Reads an agent's definition from its file again, to pick up changes.
     fn find(&self, name: &str) -> Option<AgentDefinition> {
         agents::load_after(&self.given, &self.paths, &mut Vec::new())
             .get(name)
             .cloned()
     }
 
-    /// Prepares the agents that a call starts; `None` if no turn runs. Agents that run in parallel
-    /// are all registered before the first one starts.
+    /// Prepares the agents that a call starts. Returns `None` if no turn is running. Agents that
+    /// run in parallel are all registered before the first one starts, so that each can send
+    /// messages to the others.
     fn prepare(
         &self,
         context: &ToolContext,
@@ -176,7 +176,7 @@ impl SubagentRoster {
     }
 }
 
-/// Returns the id of the conversation of a call's `index`-th sub-agent.
+/// Returns the id of the conversation of a call's sub-agent number `index`.
 pub(crate) fn child_id(
     parent: &ConversationId,
     reply: MessageId,
@@ -193,7 +193,7 @@ pub(crate) fn child_id(
     ConversationId::new(MessageId::derived(hasher.finish()).to_string())
 }
 
-/// Returns the names that agents run under. A name that is taken gets a number.
+/// Returns the names that agents run under. A number is appended to a name that is taken.
 pub(crate) fn running_names(work: &[Assignment], taken: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(work.len());
     for one in work {

@@ -1,5 +1,5 @@
-//! A session's dealings with other agents: the values it hands to sub-agents, their usage, messages
-//! between agents, and the progress of sub-agents after a crash.
+//! The session's side of the sub-agents: the values it hands to them, their usage, messages between
+//! agents, and the progress of sub-agents after a crash.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::turn::resume::{Begun, resumption};
 use crate::turn::turn_io::TurnIo;
 
 impl Session {
-    /// Returns the hub of this process, through which a front end sends the user's input.
+    /// Returns the hub of this process. A front end sends the user's input through it.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.services.shared.hub
     }
@@ -51,7 +51,7 @@ impl Session {
         });
     }
 
-    /// Tells the roster about the current reply and the remaining limits, before calls run.
+    /// Updates the roster with the current reply and the remaining limits, before calls run.
     pub(crate) fn note_for_agents(&self, replies: u32) {
         let Some(roster) = &self.agents.roster else {
             return;
@@ -64,7 +64,8 @@ impl Session {
         });
     }
 
-    /// Adds the usage of sub-agents to the run's. Their cost is in the budget already.
+    /// Adds the usage of sub-agents to the totals of the turn. Their cost is already in the shared
+    /// budget.
     pub(crate) fn take_relayed_usage(&mut self) {
         let (usage, costs) = self.agents.relayed.take_used();
         self.meter.add_relayed(usage, costs);
@@ -109,8 +110,8 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the user's input that no request has held, for a front end that still has it. Messages
-    /// of other agents stay.
+    /// Drops the user's input that was not part of a request yet, for a front end that keeps its
+    /// own copy. Messages of other agents stay.
     pub async fn drop_unread(&mut self) {
         let messages = self
             .agents
@@ -124,8 +125,8 @@ impl Session {
         }
     }
 
-    /// Returns true if there are messages that no request has held. Closes the mailbox of a
-    /// sub-agent that has none: the sub-agent is done, and senders get an error from now on.
+    /// Returns true if there are messages that no request has contained yet. Closes the mailbox of
+    /// a sub-agent that has none: the sub-agent is done, and senders get an error from now on.
     pub(crate) fn has_unread(&self) -> bool {
         let Some(mailbox) = &self.agents.mailbox else {
             return false;
@@ -145,8 +146,8 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Returns the result of an interrupted call of `run_named_subagents`, from the conversations
-    /// of its sub-agents; `None` for other calls.
+    /// Builds the result of an interrupted call of `run_named_subagents` from the conversations of
+    /// its sub-agents. Returns `None` for other calls.
     pub(crate) async fn interrupted_agents(
         &self,
         call: &ToolCall,

@@ -1,41 +1,41 @@
-//! What a run may use up before it is stopped.
+//! The limits of a run and the checks against them.
 
 use std::time::Duration;
 
 use crate::turn::Reason;
 
-/// The limits of a run; none by default.
+/// The limits of a run; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnLimits {
-    /// Replies of the model.
+    /// The maximum number of the model's replies.
     pub turns: Option<u32>,
-    /// Tokens, input and output together, whatever the cache did with them.
+    /// The maximum number of tokens, input and output together. Cached input counts in full.
     pub tokens: Option<u64>,
-    /// Money in USD.
+    /// The maximum cost in USD.
     pub budget_usd: Option<f64>,
-    /// Time.
+    /// The maximum duration.
     pub wall_time: Option<Duration>,
 }
 
-/// What a run has used up.
+/// The amounts a run has used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     /// Tokens, input and output together.
     pub tokens: u64,
-    /// Money in USD, where prices are known.
+    /// Money in USD. Requests to models without a known price don't count.
     pub usd: f64,
-    /// Time since it began.
+    /// Time since the run began.
     pub elapsed: Duration,
 }
 
 impl TurnLimits {
-    /// Whether only models with a price may be asked: there is a limit of money, and none of tokens
-    /// to hold in its place.
+    /// Returns true if only models with a known price may be used: there is a limit on money, and
+    /// no limit on tokens that could take its place.
     pub fn needs_price(&self) -> bool {
         self.budget_usd.is_some() && self.tokens.is_none()
     }
 
-    /// What is used up of each limit, for people; nothing without limits.
+    /// Describes the used part of each limit to the user. Empty without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
         let turns = self
             .turns
@@ -57,7 +57,7 @@ impl TurnLimits {
             .join(", ")
     }
 
-    /// The limit that leaves no room for another request, if there is one.
+    /// Returns the reason to stop if a limit leaves no room for another request.
     pub(crate) fn exceeded(&self, replies: u32, spent: &Spent) -> Option<Reason> {
         if let Some(turns) = self.turns
             && replies >= turns
@@ -88,7 +88,7 @@ impl TurnLimits {
         self.out_of_time(spent.elapsed)
     }
 
-    /// The end of the time, if it is over.
+    /// Returns the reason to stop if the time is over.
     pub(crate) fn out_of_time(&self, elapsed: Duration) -> Option<Reason> {
         let limit = self.wall_time.filter(|limit| elapsed >= *limit)?;
         let message = format!(

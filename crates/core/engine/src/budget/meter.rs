@@ -1,8 +1,9 @@
-//! What a run uses: tokens, money and time, what is left of its limits, and what replies teach
-//! about tokenizers.
+//! Measures what a run uses (tokens, money, time), what remains of its limits, and how each model's
+//! tokenizer differs from the local count.
 //!
-//! Invariant: what is spent here is in the budget that is shared with sub-agents at once; what they
-//! spend is added to the totals of this turn only, for they have spent it there already.
+//! Invariant: money and tokens spent here enter the budget shared with sub-agents at once. The
+//! usage of sub-agents is added only to the totals of this turn, because they have already charged
+//! the shared budget.
 
 use std::time::{Duration, Instant};
 
@@ -12,32 +13,33 @@ use super::limits::{Spent, TurnLimits};
 use super::shared_budget::{Reservation, SharedBudget};
 use crate::stored_state::TokenizerFactors;
 
-/// How much of the newest reply's ratio goes into a factor.
+/// The weight of the newest reply's ratio in the moving average.
 const WEIGHT: f64 = 0.3;
-/// Below this the framing of the API weighs more than the text.
+/// In smaller requests the API's framing outweighs the text, and their ratio is ignored.
 const SMALLEST: u64 = 1_000;
-/// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server
-/// that counts something else.
+/// Ratios outside this range are not caused by the tokenizer, but by images, hidden instructions,
+/// or a server that counts something else.
 const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
-/// How much more than it ever was the ratio may be in the next request.
+/// The factor by which the ratio of the next request may exceed the highest ratio seen.
 const RATIO_MARGIN: f64 = 1.25;
-/// What APIs add around the text of a request, at most.
+/// The maximum number of tokens that APIs add around the text of a request.
 const MOST_FRAMING: u64 = 512;
 
-/// What is used up, and how far it may go.
+/// The usage of a turn, and its limits.
 pub(crate) struct Meter {
     limits: TurnLimits,
-    /// What all turns have used, with their sub-agents.
+    /// The usage of all turns and their sub-agents.
     budget: SharedBudget,
-    /// When this turn began.
+    /// The start of this turn.
     since: Instant,
-    /// Of this turn, with its sub-agents.
+    /// The tokens of this turn and its sub-agents.
     usage: Usage,
-    /// Of this turn: money by class.
+    /// The cost of this turn and its sub-agents, by class of tokens.
     cost: CostSum,
-    /// Of requests whose reply is not told yet.
+    /// The cost of requests that no `usage` event has reported yet.
     untold: CostSum,
-    /// Tokens that references to earlier reads have saved since this was last told.
+    /// Tokens saved by references to earlier reads since [`Self::take_saved_tokens`] was last
+    /// called.
     saved_tokens: u64,
     factors: TokenizerFactors,
 }
@@ -57,14 +59,15 @@ impl Meter {
         }
     }
 
-    /// Another turn begins, with a model of this price.
+    /// Resets the totals for another turn with a model of this price.
     pub(crate) fn begin(&mut self, price: Option<Price>) {
         self.since = Instant::now();
         self.usage = Usage::default();
         self.cost = price.map_or_else(CostSum::default, |_| CostSum::zero());
     }
 
-    /// Adds what a request used, in place of what was reserved for it. Its input was counted so.
+    /// Records the usage of a request in place of its reservation, and learns the tokenizer's ratio
+    /// from it. `counted` is the local token count of the request.
     pub(crate) fn settle(
         &mut self,
         reserved: Option<Reservation>,
@@ -87,14 +90,14 @@ impl Meter {
         self.untold.add(cost);
     }
 
-    /// The cost of the requests since this was last asked; none where one of them had no price.
+    /// Takes the cost of the requests since the last call; `None` if one of them had no price.
     pub(crate) fn take_cost(&mut self) -> Option<Cost> {
         std::mem::take(&mut self.untold)
             .total()
             .filter(|cost| !cost.incomplete)
     }
 
-    /// The most tokens of this model that so many counted ones can be.
+    /// Returns the maximum number of tokens the model may bill for input of `counted` local tokens.
     pub(crate) fn most_input(&self, model: &str, counted: u64) -> u64 {
         let ratio = self
             .budget
@@ -103,12 +106,13 @@ impl Meter {
         (counted as f64 * ratio).ceil() as u64 + MOST_FRAMING
     }
 
-    /// Whether a request to a model without a price could not be paid within the limits.
+    /// Returns true if the limits allow only models with a known price.
     pub(crate) fn needs_price(&self) -> bool {
         self.limits.needs_price()
     }
 
-    /// Adds what sub-agents used, and the cost of each of their requests.
+    /// Adds the usage of sub-agents, and the cost of each of their requests, to the totals of this
+    /// turn.
     pub(crate) fn add_relayed(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
         self.usage += usage;
         for cost in costs {
@@ -116,32 +120,31 @@ impl Meter {
         }
     }
 
-    /// The limits of a turn.
     pub(crate) fn limits(&self) -> TurnLimits {
         self.limits
     }
 
-    /// The budget that is shared with sub-agents.
+    /// Returns the budget shared with sub-agents.
     pub(crate) fn budget(&self) -> &SharedBudget {
         &self.budget
     }
 
-    /// The tokens of this turn, with its sub-agents.
+    /// Returns the tokens used in this turn, including its sub-agents.
     pub(crate) fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The money of this turn, as far as it is known; none where no request had a price.
+    /// Returns the cost of this turn as far as it is known; `None` if no request had a price.
     pub(crate) fn cost(&self) -> Option<Cost> {
         self.cost.total()
     }
 
-    /// How long this turn has taken.
+    /// Returns the time since this turn began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// What the run has used up so far.
+    /// Returns the amounts that the limits apply to. Tokens and money include earlier turns.
     pub(crate) fn spent(&self) -> Spent {
         Spent {
             tokens: self.budget.tokens(),
@@ -150,43 +153,42 @@ impl Meter {
         }
     }
 
-    /// How much of each limit is used up after so many replies, in words; nothing without limits.
+    /// Describes the used part of each limit after `replies` replies. Empty without limits.
     pub(crate) fn used_of_limits(&self, replies: u32) -> String {
         self.limits.used(replies, &self.spent())
     }
 
-    /// The replies that are left for a sub-agent after so many of this turn: one at least.
+    /// Returns how many replies a sub-agent may use after `replies` replies of this turn: at least
+    /// one.
     pub(crate) fn turns_left(&self, replies: u32) -> Option<u32> {
         self.limits
             .turns
             .map(|turns| turns.saturating_sub(replies).max(1))
     }
 
-    /// The time that is left.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         self.limits
             .wall_time
             .map(|limit| limit.saturating_sub(self.elapsed()))
     }
 
-    /// Notes tokens that were saved.
     pub(crate) fn note_saved(&mut self, tokens: u64) {
         self.saved_tokens += tokens;
     }
 
-    /// The tokens that were saved since this was last asked.
+    /// Takes the tokens saved since the last call.
     pub(crate) fn take_saved(&mut self) -> u64 {
         std::mem::take(&mut self.saved_tokens)
     }
 
-    /// How many tokens of this model a counted one is, where replies have taught it. In steps, so
-    /// that what is logged of it repeats.
+    /// Returns how many of the model's tokens correspond to one locally counted token, or `None`
+    /// before the first reply. Rounded, so that the value recorded in the log changes rarely.
     pub(crate) fn factor(&self, model: &str) -> Option<f64> {
         self.factors.0.get(model).copied().map(in_steps)
     }
 
-    /// Learns the factor of a model from a reply; `assumed` is what it was taken for so far. Gives
-    /// what has to be kept with the conversation when the factor is another one now.
+    /// Updates the model's factor from a reply. `assumed` is the factor to use if none is known
+    /// yet. Returns the factors to store if the rounded factor has changed.
     pub(crate) fn learn_factor(
         &mut self,
         model: &str,
@@ -201,8 +203,8 @@ impl Meter {
     }
 }
 
-/// The factor after a reply: an average in which newer replies weigh more. `None` when the reply
-/// teaches nothing.
+/// Returns the factor after a reply: a moving average in which newer replies weigh more. `None` if
+/// the request is too small or the ratio implausible.
 fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
     if counted < SMALLEST {
         return None;
@@ -213,12 +215,12 @@ fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
         .then_some(factor + WEIGHT * (seen - factor))
 }
 
-/// A duration as messages and events hold it.
+/// Returns the duration in milliseconds, as messages and events store it.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// As it is used.
+/// Rounds a factor to two decimal places.
 fn in_steps(factor: f64) -> f64 {
     (factor * 100.0).round() / 100.0
 }

@@ -1,15 +1,15 @@
-//! What a session and its sub-agents have used together, in all turns, and what is reserved for
+//! Tracks the usage of a session and its sub-agents over all turns, and the money reserved for
 //! requests in flight.
 //!
-//! Invariant: within a limit of money, what is spent, what is reserved and what failed tries may
-//! have been billed for is together never more than the limit.
+//! Invariant: under a limit on money, the sum of what is spent, what is reserved, and what failed
+//! attempts may have cost never exceeds the limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// What was used so far. Clones are the same budget: sessions that have one share their limits of
+/// The usage so far. Clones refer to one budget: the sessions that hold them share their limits on
 /// tokens and money.
 #[derive(Clone, Default)]
 pub struct SharedBudget(Arc<BudgetState>);
@@ -17,7 +17,7 @@ pub struct SharedBudget(Arc<BudgetState>);
 #[derive(Default)]
 struct BudgetState {
     used: Mutex<BudgetUse>,
-    /// A request in flight has ended.
+    /// Notified when a request in flight has ended.
     freed: Notify,
 }
 
@@ -25,37 +25,39 @@ struct BudgetState {
 struct BudgetUse {
     tokens: u64,
     usd: f64,
-    /// The most that requests in flight can cost.
+    /// The maximum cost of the requests in flight.
     reserved: f64,
     in_flight: u32,
-    /// The most that tries without a reply may have been billed for.
+    /// The maximum cost of attempts that got no reply but may have been billed.
     unknown: f64,
-    /// By model, the most tokens that were ever billed for a counted one.
+    /// The highest ratio of billed to locally counted tokens, by model.
     ratios: HashMap<String, f64>,
 }
 
-/// The most a request can cost: its input, and as much output as there is money for.
+/// The prices and sizes that determine the maximum cost of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestQuote {
-    /// The input, in USD.
+    /// The cost of the input, in USD.
     pub(crate) input: f64,
-    /// A token of output, in USD.
+    /// The cost of one output token, in USD.
     pub(crate) output: f64,
-    /// The output that is asked for.
+    /// The requested output, in tokens.
     pub(crate) wanted: u64,
-    /// The output below which the request is of no use.
+    /// The output, in tokens, below which the request is useless.
     pub(crate) least: u64,
 }
 
-/// With room for this much output nobody waits for more of it.
+/// A request whose affordable output has at least this many tokens is sent at once instead of
+/// waiting for other requests to return reserved money.
 const COMFORTABLE: u64 = 4_096;
 
 impl RequestQuote {
+    /// Returns the cost in USD with `output` tokens of output.
     pub(crate) fn at(&self, output: u64) -> f64 {
         self.input + output as f64 * self.output
     }
 
-    /// The output there is money for; none below the least.
+    /// Returns the output that `left` USD pay for, or `None` if that is less than the minimum.
     fn affordable(&self, left: f64) -> Option<u64> {
         let room = left - self.input;
         let output = if self.output > 0.0 {
@@ -68,7 +70,7 @@ impl RequestQuote {
 }
 
 impl SharedBudget {
-    /// Adds what a request used; its money where the price is known.
+    /// Adds the usage of a request. `usd` is 0 if the price is unknown.
     pub(crate) fn spend(&self, tokens: u64, usd: f64) {
         let mut used = self.used();
         used.tokens += tokens;
@@ -79,18 +81,18 @@ impl SharedBudget {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tokens used so far, of all kinds together.
+    /// Returns the tokens used so far, of all kinds together.
     pub fn tokens(&self) -> u64 {
         self.used().tokens
     }
 
-    /// The money spent so far.
+    /// Returns the USD spent so far.
     pub fn usd(&self) -> f64 {
         self.used().usd
     }
 
-    /// The most tokens of this model that were billed for a counted one, where a reply has shown
-    /// it.
+    /// Returns the model's highest ratio of billed to locally counted tokens, if a reply has shown
+    /// one.
     pub(crate) fn ratio(&self, model: &str) -> Option<f64> {
         self.used().ratios.get(model).copied()
     }
@@ -101,8 +103,9 @@ impl SharedBudget {
         *highest = highest.max(ratio);
     }
 
-    /// Reserves the money for a request, and says how much output it may have. Waits while requests
-    /// in flight may leave more than they reserve; `None` when the limit has no room for it.
+    /// Reserves the money for a request, and returns how many tokens of output it may have. Waits
+    /// while requests in flight may return reserved money. Returns `None` if the limit has no room
+    /// for the request.
     pub(crate) async fn reserve(
         &self,
         limit: f64,
@@ -110,7 +113,7 @@ impl SharedBudget {
     ) -> Option<(Reservation, u64)> {
         loop {
             let mut freed = std::pin::pin!(self.0.freed.notified());
-            // From now on none is missed.
+            // No notification is missed from here on.
             freed.as_mut().enable();
             {
                 let mut used = self.used();
@@ -146,8 +149,8 @@ impl BudgetUse {
     }
 }
 
-/// The money of one request in flight. Dropped without being settled it stays taken: the provider
-/// may bill the request.
+/// The money reserved for one request in flight. If it is dropped without being settled, the money
+/// counts as spent: the provider may bill the request.
 pub(crate) struct Reservation {
     budget: SharedBudget,
     limit: f64,
@@ -155,18 +158,19 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// The request cost this much.
+    /// Replaces the reservation by the actual usage.
     pub(crate) fn settle(mut self, tokens: u64, usd: f64) {
         self.budget.spend(tokens, usd);
         self.free();
     }
 
-    /// The request cost nothing.
+    /// Returns the whole reservation, for a request that cost nothing.
     pub(crate) fn release(mut self) {
         self.free();
     }
 
-    /// Whether there is money for another try, when the one before may be billed.
+    /// Reserves the money for another attempt after one that may be billed. Returns false if the
+    /// limit has no room for it.
     pub(crate) fn repeat(&mut self) -> bool {
         let mut used = self.budget.used();
         let fits = used.committed() + self.usd <= self.limit;
@@ -189,7 +193,7 @@ impl Drop for Reservation {
             used.unknown += self.usd;
             used.in_flight -= 1;
             if used.in_flight == 0 {
-                // Sums of fractions leave dust.
+                // Removes the rounding error of the sums.
                 used.reserved = 0.0;
             }
         }

@@ -1,4 +1,5 @@
-//! Requests within a limit of money: the most one can cost is reserved before it is sent.
+//! Sends requests within a limit on money: the maximum cost of a request is reserved before it is
+//! sent.
 
 use std::sync::Arc;
 
@@ -9,20 +10,22 @@ use tokio_util::sync::CancellationToken;
 use super::meter::Meter;
 use super::shared_budget::{RequestQuote, Reservation};
 
-/// Output that is asked for under a limit of money where neither request nor model says how much.
+/// The output limit under a limit on money if neither the request nor the model sets one.
 const UNKNOWN_OUTPUT: u64 = 8_192;
-/// A reply that can hold less than this is of no use.
+/// A request is not sent if the budget allows less output than this: the reply would be cut off too
+/// early to be useful.
 const LEAST_OUTPUT: u64 = 1_024;
 
-/// A request there is money for.
+/// A request whose maximum cost is reserved.
 pub(crate) struct PaidRequest {
     request: Arc<Request>,
-    /// None without a limit of money, or where a limit of tokens stands in for the price.
+    /// `None` without a limit on money, or if the model has no price and a limit on tokens applies
+    /// instead.
     reservation: Option<Reservation>,
 }
 
 impl PaidRequest {
-    /// Reserves the money for a request. Its output is limited to what can be paid.
+    /// Reserves the money for a request, and limits the request's output to what can be paid.
     pub(crate) async fn reserve(
         request: Arc<Request>,
         client: &Client,
@@ -89,12 +92,12 @@ impl PaidRequest {
         })
     }
 
-    /// The request as it is sent.
+    /// Returns the request with its output limit.
     pub(crate) fn request(&self) -> &Arc<Request> {
         &self.request
     }
 
-    /// Sends it, and adds what it cost to what is spent.
+    /// Sends the request and records its cost.
     pub(crate) async fn send(
         self,
         client: &mut Client,

@@ -1,70 +1,69 @@
-//! How a person is asked: before a call runs, and by servers in the middle of one.
+//! The interface for asking the user: for approval before a call runs, and for forms that servers
+//! send during a call.
 
 use async_trait::async_trait;
 use haft_permission::PartVerdict;
 use haft_types::{Filled, Form};
 use serde_json::Value;
 
-/// A call that waits for a yes or no.
+/// A call that waits for the user's approval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approval {
-    /// The agent that calls: `main`, or a sub-agent's name.
+    /// The calling agent: `main`, or a sub-agent's name.
     pub agent: String,
-    /// The tool.
     pub tool: String,
-    /// Its arguments.
     pub arguments: Value,
-    /// Exactly what would run or be written, whole. It comes from the model: clean it before a
-    /// terminal shows it.
+    /// The complete text of the command or of the content to be written. It comes from the model:
+    /// sanitize it before printing it to a terminal.
     pub subject: String,
-    /// Why it is asked, every reason.
+    /// All reasons why the call needs approval.
     pub reason: String,
-    /// Whether it would run outside the sandbox there is.
+    /// True if the call would run outside the available sandbox.
     pub leaves_sandbox: bool,
-    /// What each part of it came to.
+    /// The decision on each part of a command line.
     pub parts: Vec<PartVerdict>,
-    /// The rules that "always" would write; none where no rule can allow it.
+    /// The rules that "always" would add; empty if no rule can allow the call.
     pub remember: Vec<String>,
 }
 
-/// What the person said.
+/// The user's answer to an [`Approval`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApprovalReply {
-    /// This once.
+    /// Allows this call only.
     Once,
-    /// This once, with these arguments instead. What a rule denies stays denied.
+    /// Allows this call only, with other arguments. Deny rules still apply.
     Changed {
-        /// The arguments.
         arguments: Value,
     },
-    /// From now on, by the rules of the approval.
+    /// Allows the call from now on, by the rules of the approval.
     Always,
-    /// From now on, by rules of the person's own.
+    /// Allows the call from now on, by rules that the user wrote.
     AlwaysBy {
-        /// The rules.
         rules: Vec<String>,
     },
-    /// By the rules of the approval until the session ends; nothing is written.
+    /// Allows calls by the rules of the approval until the session ends. Nothing is written to a
+    /// file.
     Session,
-    /// No.
+    /// Denies the call.
     No {
-        /// What the model reads; may be empty.
+        /// The explanation for the model; may be empty.
         reason: String,
     },
 }
 
-/// Who is asked. Without one, asking means no, and forms are declined.
+/// A front end that can ask the user. Without an approver, calls that need approval are denied and
+/// forms are declined.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Shows the approval and waits for the answer. It is dropped when the run is cancelled.
+    /// Shows the approval and waits for the answer. The future is dropped if the run is canceled.
     async fn ask(&self, approval: &Approval) -> ApprovalReply;
 
-    /// Shows a form that an MCP server sends in the middle of a call, and waits for the answers. It
-    /// is dropped when the call is. Whoever cannot show one declines.
+    /// Shows a form that an MCP server sends during a call, and waits for the answers. The future
+    /// is dropped if the call is. The default implementation declines.
     async fn fill(&self, _form: &Form) -> Filled {
         Filled::Declined
     }
 
-    /// Writes rules that allow where the user can read them.
+    /// Writes allow rules to the user's configuration.
     async fn remember(&self, rules: &[String]) -> Result<(), String>;
 }

@@ -1,7 +1,7 @@
-//! The check every tool call passes before anything runs: the reply ended, the tool exists, its
-//! arguments are strict JSON, and the call is within what the tool was narrowed to. A call that
-//! does not pass gets an error result; nothing is repaired or guessed. Whether it may run is
-//! decided after this, when its turn comes ([`permit`](crate::calls::permit)).
+//! Validates tool calls before anything runs: the reply was complete, the tool exists, its
+//! arguments are strict JSON, and the tool accepts them. An invalid call gets an error result;
+//! nothing is repaired or guessed. Permission is decided later, when the call is about to run
+//! ([`permit`](crate::calls::permit)).
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::names;
 use crate::session::secrets;
 use crate::turn::ToolsDone;
 
-/// A call that makes sense.
+/// A valid call.
 pub(crate) struct Admitted {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) arguments: Value,
 }
 
-/// A call that does not run, and what the model is told.
+/// A call that does not run, and its error result.
 pub(crate) struct Refused {
     pub(crate) call: ToolCall,
     pub(crate) envelope: Envelope,
-    /// Whether it was denied, and a person could have allowed it.
+    /// True if permission was denied and the user could have granted it.
     pub(crate) denied: bool,
 }
 
-/// What the reply as a whole means for its calls.
+/// Properties of the whole reply that affect its calls.
 struct ReplyFacts<'a> {
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     stop: &'a StopReason,
-    /// Whether the call is its last one.
+    /// True for the last call of the reply.
     last: bool,
 }
 
-/// Checks every call of a reply that ended so.
+/// Checks every call of a reply that ended with `stop`.
 pub(crate) fn admit_all(
     calls: Vec<ToolCall>,
     stop: &StopReason,
@@ -117,8 +117,8 @@ fn admit(
     })
 }
 
-/// Why the task is not taken for done after the other calls of a reply. It is, where all of them
-/// came before and succeeded.
+/// Returns an error if `call` reports the task as done although an earlier call of the reply
+/// failed.
 pub(crate) fn completion_objection(call: &ToolCall, before: &ToolsDone) -> Option<Envelope> {
     (call.name == names::COMPLETE && before.any_failed).then(not_alone)
 }
@@ -131,7 +131,7 @@ fn not_alone() -> Envelope {
     Envelope::failure("not_alone", message)
 }
 
-/// Why arguments that came after the check cannot stand: they pass the same as those of the model.
+/// Checks arguments that replace those of the model, in the way [`check_calls`] checks the model's.
 pub(crate) fn objection(tool: &dyn Tool, name: &str, arguments: &Value) -> Option<Envelope> {
     masked(tool, name, &arguments.to_string()).or_else(|| refusal(tool, arguments))
 }
@@ -149,11 +149,12 @@ fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
     holds.then(|| Envelope::failure("masked", message))
 }
 
-/// Tools named in answer to one that is unknown; servers may offer hundreds.
+/// The maximum number of tools listed in the error for an unknown tool. MCP servers may offer
+/// hundreds.
 const MOST_NAMED: usize = 20;
 
-/// What there is in place of a tool that there is not: those of a similar name, or else all that
-/// are offered, each with what a call of it must give.
+/// Describes the alternatives to an unknown tool: the tools with a similar name, or else all
+/// offered tools, each with its required arguments.
 fn unknown_tool(name: &str, registry: &Registry) -> String {
     if let Some((name, need)) = haft_tool::need_of(name) {
         return format!(

@@ -1,4 +1,4 @@
-//! Runs one call in a task of its own, and decides which calls may run in parallel and what a
+//! Runs one call in its own task, decides which calls may run in parallel, and derives what a
 //! result means for the turn.
 
 use std::time::{Duration, Instant};
@@ -14,16 +14,15 @@ use crate::turn::event_log::CallRun;
 use crate::turn::turn_io::TurnIo;
 use crate::turn::{About, EffectCount, Question, ToolsDone};
 
-/// A call that runs.
+/// A running call.
 pub(crate) struct StartedCall {
     task: JoinHandle<(ToolOutput, Duration)>,
     since: Instant,
-    /// The programs of its command line, for the log.
+    /// The programs in the call's command line, for the log.
     programs: Vec<String>,
 }
 
-/// Starts one call in a task of its own, so that a tool that panics is an error result and nothing
-/// more.
+/// Starts a call in its own task, so that a panic in a tool becomes an error result.
 pub(crate) fn start(
     admitted: Admitted,
     registry: Registry,
@@ -58,7 +57,7 @@ pub(crate) fn start(
     )
 }
 
-/// Waits for a call that was started.
+/// Waits for the end of a call.
 pub(crate) async fn finish(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
     let StartedCall {
         task,
@@ -78,8 +77,8 @@ pub(crate) async fn finish(call: &ToolCall, started: StartedCall) -> (ToolOutput
     (output, CallRun { ran, programs })
 }
 
-/// Notes what came of a call for the turn, and tells of what it asks or reports. A call that fails
-/// as it did before says what to do instead.
+/// Records a call's result for the turn, and emits the question, plan or completion it contains.
+/// Adds advice to the result if the call failed with an equal result before.
 pub(crate) fn note_output(
     call: &ToolCall,
     output: &mut ToolOutput,
@@ -100,8 +99,8 @@ pub(crate) fn note_output(
         );
     }
     if haft_model::was_read_from_text(call) {
-        // Only what is so: told to make calls otherwise, a small model apologises and does not read
-        // the result.
+        // States only the fact: a small model that is instructed to make calls properly apologizes
+        // and ignores the result.
         output
             .envelope
             .text
@@ -141,8 +140,8 @@ pub(crate) fn note_output(
     }
 }
 
-/// Counts what came of a call that may write or run something. What fails at a server or another
-/// agent is not haft's to judge.
+/// Counts the effect of a call that may write or run something. Failures of MCP servers and other
+/// agents are not counted, because the engine cannot judge them.
 pub(crate) fn count_effect(
     call: &ToolCall,
     fate: CallFate,
@@ -175,8 +174,8 @@ pub(crate) enum CallFate {
 }
 
 impl CallFate {
-    /// That of a call that ran. One that changed files before it failed has taken effect; one that
-    /// wrote what was there has not.
+    /// Determines the effect of a call that ran. A call that changed files before it failed took
+    /// effect; a call that wrote the existing content did not.
     pub(crate) fn of(output: &ToolOutput) -> Self {
         let in_vain = output.envelope.error.is_some()
             || output.envelope.data["change"] == haft_tool::UNCHANGED;
@@ -189,7 +188,7 @@ impl CallFate {
     }
 }
 
-/// Returns the advice for a call that failed twice with this code. It names only offered tools.
+/// Returns the advice for a call that failed repeatedly with `code`. Mentions only offered tools.
 fn advice(code: &str, tool: &str, registry: &Registry) -> String {
     let with = |name: &str, advice: &str| {
         if registry.offers(name) {
@@ -255,12 +254,13 @@ fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
     hasher.finish()
 }
 
-/// Whether a call may run beside others, and again after a crash.
+/// Returns true if a call may run in parallel with others, and again after a crash.
 pub(crate) fn is_harmless(access: Access) -> bool {
     access == Access::Read
 }
 
-/// Whether a call changes the world, so that it must be noted before it begins.
+/// Returns true if a call changes files or runs programs, so that it must be recorded before it
+/// begins.
 pub(crate) fn has_effects(access: Access) -> bool {
     match access {
         Access::Write | Access::Execute => true,
@@ -268,7 +268,7 @@ pub(crate) fn has_effects(access: Access) -> bool {
     }
 }
 
-/// Whether the result comes from the user later.
+/// Returns true if the user provides the call's result later.
 pub(crate) fn waits_for_user(flow: &TurnFlow) -> bool {
     matches!(flow, TurnFlow::Ask { .. } | TurnFlow::Plan { .. })
 }

@@ -21,21 +21,20 @@ use crate::budget::meter::millis;
 use crate::names;
 use advice::AdviceContext;
 
-/// What decides for one session.
+/// The permission check of one agent's calls.
 pub(crate) struct Permit {
-    /// Shared with sub-agents: what is allowed to one from now on is allowed to all.
+    /// Shared with sub-agents: a rule added for one agent applies to all.
     permissions: Arc<Mutex<Permissions>>,
     approver: Option<Arc<dyn Approver>>,
-    /// Its turn is held while a person is asked: agents that run side by side ask one after
-    /// another.
+    /// Shared with all agents of the session.
     shared: Arc<DecisionState>,
     workspace: Workspace,
-    /// On whose calls it decides.
+    /// The agent whose calls are checked.
     agent: String,
 }
 
-/// What all share that decide on what may run in a session, beside the rules: the mode, which
-/// follows every switch, and whose turn it is to ask a person.
+/// State shared by all permission checks of a session, besides the rules: the current mode, and a
+/// lock that limits the questions to the user to one at a time.
 #[derive(Debug, Default)]
 pub struct DecisionState {
     mode: Mutex<PermissionMode>,
@@ -43,7 +42,7 @@ pub struct DecisionState {
 }
 
 impl DecisionState {
-    /// One that begins with this mode.
+    /// Creates a state with the initial `mode`.
     pub fn new(mode: PermissionMode) -> Self {
         Self {
             mode: Mutex::new(mode),
@@ -51,53 +50,54 @@ impl DecisionState {
         }
     }
 
-    /// The mode at this moment.
+    /// Returns the current mode.
     pub fn mode(&self) -> PermissionMode {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else asks; others wait until what comes back is dropped.
+    /// Waits until no other question to the user is open. Other questions wait until the guard is
+    /// dropped.
     pub async fn turn_to_ask(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.asking.lock().await
     }
 }
 
-/// A call may run.
+/// Permission to run a call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Granted {
-    /// Files outside the workspace it may reach.
+    /// Paths outside the workspace that the call may access.
     pub(crate) outside: Vec<PathBuf>,
-    /// Whether it may write to the project's repository as a commit does.
+    /// True if the call may write to the project's Git repository as a commit does.
     pub(crate) commits: bool,
-    /// The arguments it runs with, if they are not those it was made with.
+    /// The arguments to run with, if they differ from the original ones.
     pub(crate) changed: Option<Value>,
-    /// What went wrong on the way that the user should know.
+    /// A problem on the way that the user should see.
     pub(crate) notice: Option<String>,
 }
 
-/// A call may not run.
+/// The denial of a call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Denied {
-    /// What the model is told.
+    /// The error result for the model.
     pub(crate) envelope: Envelope,
-    /// Whether a person is needed to go on.
+    /// True if the call can proceed only with the user's help.
     pub(crate) wants_person: bool,
 }
 
-/// What callbacks say of a call before the rules do.
+/// The permission that hooks request for a call, before the rules are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Opinion {
-    /// Nothing: the rules alone decide.
+    /// The rules alone decide.
     #[default]
     None,
-    /// Nobody needs to be asked.
+    /// No question to the user is needed.
     Allow,
-    /// Somebody must be asked.
+    /// The user must be asked.
     Ask,
 }
 
 impl Opinion {
-    /// A verdict with this opinion in it. A rule that denies is never overruled.
+    /// Applies this opinion to a verdict of the rules. A deny rule is never overruled.
     fn weigh(self, mut verdict: Verdict) -> Verdict {
         match (verdict.decision, self) {
             (Decision::Ask, Self::Allow) => verdict.decision = Decision::Allow,
@@ -128,13 +128,13 @@ impl Permit {
         }
     }
 
-    /// The same, whose mode and turn to ask others share.
+    /// Replaces the state by one shared with other checks, and sets its mode to this check's.
     pub(crate) fn sharing(self, shared: Arc<DecisionState>) -> Self {
         *shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = self.mode();
         Self { shared, ..self }
     }
 
-    /// The same for a sub-agent: the same rules, the same person, another name.
+    /// Creates the check of a sub-agent, with this check's rules and approver.
     pub(crate) fn for_agent(&self, agent: &str, workspace: Workspace) -> Self {
         Self {
             permissions: Arc::clone(&self.permissions),
@@ -145,7 +145,7 @@ impl Permit {
         }
     }
 
-    /// Decides on a call, asking where that is needed.
+    /// Decides whether a call may run, and asks the user if needed.
     pub(crate) async fn decide(
         &self,
         tool: &dyn Tool,
@@ -164,7 +164,7 @@ impl Permit {
         let mut _alone = None;
         if verdict.decision == Decision::Ask && self.approver.is_some() {
             _alone = Some(self.shared.turn_to_ask().await);
-            // Whoever was asked before may have allowed this too.
+            // An earlier answer may have allowed this call as well.
             verdict = opinion.weigh(self.verdict(&call).0);
         }
         match (verdict.decision, &self.approver) {
@@ -177,7 +177,8 @@ impl Permit {
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
                     Ok(Some(diffs)) => diffs,
-                    // What lies outside can be looked at only once that is allowed.
+                    // Files outside the workspace can be previewed only after access to them is
+                    // allowed.
                     Err(envelope) if verdict.outside.is_empty() => {
                         return Err(Denied {
                             envelope,
@@ -213,7 +214,6 @@ impl Permit {
         }
     }
 
-    /// How much may happen without asking.
     pub(crate) fn mode(&self) -> PermissionMode {
         self.permissions
             .lock()
@@ -221,8 +221,7 @@ impl Permit {
             .mode
     }
 
-    /// What calls may read of folders they walk through, where rules keep something from being
-    /// read.
+    /// Returns the filter for calls that read whole folders, or `None` if no rule hides files.
     pub(crate) fn readable(&self) -> Option<ReadFilter> {
         self.permissions
             .lock()
@@ -230,7 +229,7 @@ impl Permit {
             .readable(&self.workspace)
     }
 
-    /// From now on this mode decides, for all who share the rules.
+    /// Changes the mode for all agents that share the rules.
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         self.permissions
             .lock()
@@ -243,7 +242,7 @@ impl Permit {
             .unwrap_or_else(PoisonError::into_inner) = mode;
     }
 
-    /// What the rules say of a call, and in which mode.
+    /// Returns the decision of the rules on a call, and the current mode.
     fn verdict(&self, call: &PermissionRequest<'_>) -> (Verdict, PermissionMode) {
         let permissions = self
             .permissions
@@ -334,8 +333,8 @@ impl Permit {
         }
     }
 
-    /// Logs what the rules decided. The reason of a verdict repeats words of the command, so it is
-    /// left out.
+    /// Logs what the rules decided. The verdict's reason is left out, because it repeats words of
+    /// the command.
     fn log_verdict(&self, call: &PermissionRequest<'_>, verdict: &Verdict, mode: PermissionMode) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let agent = &self.agent;
@@ -347,7 +346,7 @@ impl Permit {
         }
     }
 
-    /// Logs what a person answered, and the rules that hold from now on.
+    /// Logs the user's answer and the rules it added.
     fn log_approval(
         &self,
         call: &PermissionRequest<'_>,
@@ -370,7 +369,7 @@ impl Permit {
         info!(agent, tool, programs, answer, rules, ms, "approval asked");
     }
 
-    /// The rules hold for the rest of this session, whatever becomes of the file.
+    /// Adds allow rules for the rest of this session, even if they cannot be written to a file.
     fn remember(&self, rules: &[String]) {
         let mut permissions = self
             .permissions
@@ -386,7 +385,7 @@ impl Permit {
     }
 }
 
-/// The programs of a command line, for the log.
+/// Returns the programs of a command line, for the log.
 fn programs(call: &PermissionRequest<'_>) -> Option<String> {
     match &call.intent {
         Intent::Command { line, .. } => Some(haft_permission::program_names(line).join(", ")),
@@ -399,7 +398,7 @@ fn programs(call: &PermissionRequest<'_>) -> Option<String> {
     }
 }
 
-/// A rule or the mode says no.
+/// Returns the denial of a call by a rule or the mode.
 fn denied(tool: &str, verdict: &Verdict) -> Denied {
     let message = format!(
         "`{tool}` is not permitted: {}. Do not try to get around it; say what you would have done.",
@@ -411,8 +410,9 @@ fn denied(tool: &str, verdict: &Verdict) -> Denied {
     }
 }
 
-/// Refuses a call that only a person could allow, because there is none. `ways` names what would
-/// allow it. A call that runs inside the sandbox without a question is told so instead.
+/// Returns the denial of a call that needs the user's approval in a run without a user. `ways`
+/// lists what would allow the call. If the call could run unasked inside the sandbox, the message
+/// suggests that instead.
 fn nobody(
     tool: &str,
     verdict: &Verdict,
@@ -448,7 +448,7 @@ fn nobody(
     }
 }
 
-/// Exactly what a call would do: its command line, or every argument whole.
+/// Returns the complete text of what a call would do: its command line, or all arguments.
 fn subject(call: &PermissionRequest<'_>, arguments: &Value) -> String {
     if let Intent::Command { line, cwd } = &call.intent {
         return match cwd {

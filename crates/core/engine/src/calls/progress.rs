@@ -1,4 +1,4 @@
-//! The progress that calls show while they run.
+//! Relays the progress that calls report while they run.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use crate::agents::relay::Relayed;
 use crate::turn::turn_io::TurnIo;
 
-/// Maximum events that wait to be shown; a slower listener misses some.
+/// The maximum number of queued progress events. Events that exceed it are dropped.
 const ROOM: usize = 64;
 
 /// Relays the progress of a group of calls to the event sink.
@@ -35,13 +35,13 @@ impl ProgressRelay {
                 name: name.clone(),
                 text,
             };
-            // Progress is no part of the result: it is dropped if the channel is full.
+            // Progress is not part of the result, so it is dropped if the channel is full.
             drop(sender.try_send(event));
         })
     }
 
-    /// Waits for `done` and emits the progress of the calls meanwhile. No progress is emitted after
-    /// this returns.
+    /// Waits for `done`, emitting the progress of calls and the events of sub-agents meanwhile. No
+    /// progress is emitted after this returns.
     pub(crate) async fn until<T>(
         &mut self,
         done: impl Future<Output = T>,

@@ -1,7 +1,7 @@
 //! Replaces a sub-agent's repeated read by a reference to the earlier result.
 //!
-//! Invariant: a result is replaced only while the newest request holds an equal earlier result in
-//! full.
+//! Invariant: a result is replaced only while the newest request contains an equal earlier result
+//! in full.
 
 use haft_types::{Entry, Envelope, Role, ToolStatus};
 use serde_json::Value;
@@ -11,7 +11,8 @@ use crate::names;
 use crate::session::Session;
 
 impl Session {
-    /// Replaces a read that the window already holds by a reference, and notes the saved tokens.
+    /// Replaces a read whose result is already in the window by a reference, and records the saved
+    /// tokens.
     pub(crate) fn refer_to_earlier(&mut self, tool: &str, envelope: &mut Envelope) {
         let is_read = self
             .prompt
@@ -49,13 +50,13 @@ impl Session {
         }
     }
 
-    /// Returns true if the newest request held this message as it is stored.
+    /// Returns true if the newest request contained this tool result as it is stored.
     fn stands_whole(&self, entry: &Entry) -> bool {
         entry.message.role == Role::Tool && self.sent.holds_whole(entry)
     }
 }
 
-/// Returns true if a message is a result with an equal text about equal content.
+/// Returns true if `entry` holds a result with an equal text about equal file content.
 fn says(entry: &Entry, envelope: &Envelope) -> bool {
     let file = |envelope: &Envelope| {
         envelope

@@ -1,8 +1,8 @@
-//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads
-//! side by side and everything with effects one after another.
+//! Runs the calls of a reply: checks them, asks for permission, then runs reads in parallel and
+//! calls with effects one after another.
 //!
-//! Invariant: a call with effects is noted in the store before it begins, and its result is stored
-//! before it is shown.
+//! Invariant: a call with effects is recorded in the store before it begins, and its result is
+//! stored before it is shown.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ use crate::turn::{Input, ToolsDone};
 /// A call that may run.
 struct Permitted {
     admitted: Admitted,
-    /// Files outside the workspace it may reach.
+    /// Paths outside the workspace that the call may access.
     outside: Vec<PathBuf>,
-    /// Whether it may write to the project's repository as a commit does.
+    /// True if the call may write to the project's Git repository as a commit does.
     commits: bool,
-    /// Whether it runs with other arguments than the model gave.
+    /// True if the arguments are not the model's.
     changed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Session {
         let stop = self.transcript.last_stop_reason();
         for checked in call_check::admit_all(calls, &stop, self.prompt.registry()) {
             let permitted = match checked {
-                // What a person is asked stands after the results of what came before.
+                // The results of earlier calls are shown before the user is asked.
                 Ok(call) if !one_call::is_harmless(call.tool.access()) => {
                     self.run_group(std::mem::take(&mut admitted), &mut done, io)
                         .await?;
@@ -102,8 +102,8 @@ impl Session {
         Ok(Input::ToolsDone(done))
     }
 
-    /// Whether a call may run. None when the run was cancelled while somebody was asked: the call
-    /// stays as it is.
+    /// Checks whether a call may run. Returns `None` if the run was canceled while the user was
+    /// asked; the call then has no result.
     async fn permitted(
         &self,
         call: Admitted,
@@ -123,7 +123,7 @@ impl Session {
         } else {
             ProjectFiles::Changing
         };
-        // Nothing changes before it is decided.
+        // No change is recorded here, because no file changes before the decision.
         let context = self.tool_context(&call.call, &Unrecorded, io.cancel, &ProgressRelay::new());
         let decided = tokio::select! {
             biased;
@@ -170,7 +170,7 @@ impl Session {
         })
     }
 
-    /// Runs calls side by side and stores their results in order.
+    /// Runs calls in parallel and stores their results in order.
     async fn run_group(
         &mut self,
         group: Vec<Permitted>,
@@ -186,8 +186,8 @@ impl Session {
             changed,
         } in group
         {
-            // Before it is noted as begun: should haft be killed while it scans, the call has
-            // certainly not run.
+            // The scan for changes comes before the call is recorded as begun: if haft is killed
+            // during the scan, the call has certainly not run.
             let recorded = self
                 .recorded
                 .begin(self.name_of(&call.call), call.tool.access())
@@ -341,12 +341,12 @@ impl Session {
     }
 }
 
-/// Why a call has no result of its own.
+/// The reason why a call has no result of its own.
 #[derive(Clone, Copy)]
 pub(crate) enum Interruption {
-    /// It was begun; nobody knows how far it came.
+    /// The call began, and its effect is unknown.
     Uncertain,
-    /// It was not begun, and the user has moved on.
+    /// The call did not begin, and the user has sent another prompt.
     NotRun,
 }
 

@@ -1,17 +1,17 @@
-//! Reads the arguments of a tool call as strictly as an action demands: one JSON object, no key
-//! twice, nothing behind it.
+//! Parses the arguments of a tool call strictly: exactly one JSON object, without duplicate keys or
+//! trailing text.
 //!
-//! `serde_json::Value` would take the last of two equal keys in silence, and what runs would not be
-//! what was shown.
+//! `serde_json::Value` would silently use the last of two equal keys, so the arguments that run
+//! could differ from those shown to the user.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The arguments as an object, or why they are none.
+/// Parses the arguments as an object, or returns the reason why they are not one.
 pub(crate) fn object(text: &str) -> Result<Value, String> {
-    // Models often leave the arguments out when a tool needs none.
+    // Models often omit the arguments if a tool needs none.
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }

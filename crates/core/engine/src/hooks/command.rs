@@ -1,8 +1,8 @@
-//! A hook: a command that reads JSON and answers by its exit code and output.
+//! Hooks that are commands: they read JSON and answer by their exit code and output.
 //!
-//! A hook runs in the sandbox of commands unless its configuration turns the sandbox off.
-//! Invariant: a hook gets no key, no process it starts outlives it, and haft continues however much
-//! the hook prints and however long it takes.
+//! A hook runs in the sandbox for commands unless its configuration turns the sandbox off.
+//! Invariant: a hook gets no API keys, no process it starts outlives it, and haft continues however
+//! much the hook prints and however long it takes.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::event::HookEvent;
 use super::start_guard::{StartGuard, StartRefusal, StartRequest};
 use super::{Callback, HookContext, HookOutcome, output};
 
-/// The part of a hook's output that is kept.
+/// Longer output of a hook is an error.
 const OUTPUT: CutLimits = CutLimits {
     lines: 20_000,
     bytes: 256 * 1024,
@@ -41,7 +41,7 @@ const ASKING: [HookPoint; 9] = [
     HookPoint::SubagentStop,
 ];
 
-/// A command that is called at a point.
+/// A configured command that is called at one point.
 pub struct CommandHook {
     hook: Hook,
     host: Arc<HookHost>,
@@ -53,7 +53,6 @@ pub struct HookHost {
     pub supervisor: Arc<Supervisor>,
     /// The environment variables of the commands.
     pub environment: Arc<Vec<(String, String)>>,
-    /// The sandbox that hooks run in.
     pub sandbox: Sandbox,
     /// Decides whether a hook may start if the sandbox can't confine it or its files changed.
     pub guard: Arc<StartGuard>,
@@ -65,8 +64,8 @@ impl CommandHook {
         Self { hook, host }
     }
 
-    /// Returns the confinement for a run of the hook now, or `None` if it runs unconfined. Fails if
-    /// the hook may not start.
+    /// Returns the sandbox policy for this run of the hook, or `None` if it runs unconfined. Fails
+    /// if the hook may not start.
     async fn confined(
         &self,
         context: &HookContext<'_>,
@@ -118,10 +117,10 @@ impl CommandHook {
         }
     }
 
-    /// Restricts a hook's outcome to the requests that the hook may make.
+    /// Drops the parts of an outcome that a hook of this configuration level may not request.
     fn heeded(&self, mut outcome: HookOutcome) -> HookOutcome {
         match self.hook.level {
-            // Files of a project can only tighten what may happen.
+            // Hooks of a project can only tighten permissions.
             Level::Project => {
                 outcome.permission = outcome
                     .permission
@@ -156,7 +155,7 @@ impl Callback for CommandHook {
     async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
         let confined = match self.confined(context).await {
             Ok(confined) => confined,
-            // A refusal is reported only the first time.
+            // Only the first refusal is reported.
             Err(StartRefusal { again: true, .. }) => return Ok(HookOutcome::default()),
             Err(StartRefusal { reason, .. }) => {
                 let hint = match self.hook.level {
@@ -220,7 +219,7 @@ impl Callback for CommandHook {
     }
 }
 
-/// Returns a clause about the file that the hook did not find because the sandbox hides it; empty
+/// Returns a clause about a file that the hook could not access because the sandbox hides it; empty
 /// if there is none.
 fn hidden_note(finished: &FinishedCommand) -> String {
     let Some(hidden) = &finished.hidden else {
@@ -243,7 +242,7 @@ fn whole(output: &CapturedOutput) -> Result<String, String> {
     Ok(output.text(OUTPUT).text)
 }
 
-/// Returns the JSON that the hook reads from its standard input.
+/// Returns the JSON that the hook reads from standard input.
 fn told(context: &HookContext<'_>, words: HookDialect) -> Value {
     let event = context.event;
     let mut told = json!({
@@ -267,7 +266,7 @@ fn told(context: &HookContext<'_>, words: HookDialect) -> Value {
     told
 }
 
-/// Names a tool and its file as hooks of Claude Code expect them.
+/// Adds the tool name and file path in the form that hooks for Claude Code expect.
 fn translate(told: &mut Value, context: &HookContext<'_>) {
     let (HookEvent::PreToolCall { tool, .. }
     | HookEvent::PostToolCall { tool, .. }

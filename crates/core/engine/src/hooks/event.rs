@@ -1,5 +1,4 @@
-//! The events that callbacks receive. The names of the fields are a contract: hooks read them as
-//! JSON.
+//! The events that callbacks receive. Hooks read them as JSON, so the field names are a contract.
 
 use haft_types::{HookPoint, StopReason, ToolStatus, Usage};
 use serde::Serialize;
@@ -18,7 +17,7 @@ pub enum HookEvent {
     },
     /// The session is over.
     ConversationEnd {
-        /// The outcome of its last turn.
+        /// The outcome of the session's last turn.
         reason: String,
     },
     /// A stored conversation is about to be read.
@@ -28,11 +27,11 @@ pub enum HookEvent {
         /// The number of messages.
         messages: usize,
     },
-    /// The tools are about to be gathered.
+    /// The tools are about to be collected.
     PreToolsLoaded {},
-    /// The tools are gathered.
+    /// The tools were collected.
     PostToolsLoaded {
-        /// Their names.
+        /// The names of the tools.
         tools: Vec<String>,
     },
     /// Rules and instructions are about to be read.
@@ -60,7 +59,7 @@ pub enum HookEvent {
         model: String,
         /// The number of messages.
         messages: usize,
-        /// Its estimated tokens.
+        /// The estimated number of tokens in the request.
         tokens: u64,
     },
     /// A request was answered or failed.
@@ -69,52 +68,47 @@ pub enum HookEvent {
         model: String,
         /// The tokens used, if there is a reply.
         usage: Option<Usage>,
-        /// Why the model stopped, if there is a reply.
+        /// The reason why the model stopped, if there is a reply.
         stop_reason: Option<StopReason>,
         /// The error, if there is no reply.
         error: Option<String>,
     },
     /// The model begins to write a call.
     ToolGenerationStart {
-        /// The tool.
         #[serde(flatten)]
         tool: ToolName,
-        /// The call's id.
+        /// The id of the call.
         tool_use_id: String,
     },
     /// The model has written a call.
     ToolGenerationEnd {
-        /// The tool.
         #[serde(flatten)]
         tool: ToolName,
-        /// The call's id.
+        /// The id of the call.
         tool_use_id: String,
     },
     /// A call is about to run.
     PreToolCall {
-        /// The tool.
         #[serde(flatten)]
         tool: ToolName,
-        /// The call's id.
+        /// The id of the call.
         tool_use_id: String,
-        /// Its arguments.
+        /// The arguments of the call.
         tool_input: Value,
     },
     /// A call has run.
     PostToolCall {
-        /// The tool.
         #[serde(flatten)]
         tool: ToolName,
-        /// The call's id.
+        /// The id of the call.
         tool_use_id: String,
-        /// Its arguments.
+        /// The arguments of the call.
         tool_input: Value,
-        /// The result.
         tool_response: ToolResponse,
     },
     /// Older rounds are about to be archived.
     PreCompact {
-        /// `auto`: the window fills; `manual`: the user wants it.
+        /// `auto` if the window is nearly full, `manual` if the user requested it.
         trigger: &'static str,
         /// The number of rounds.
         rounds: u32,
@@ -130,27 +124,26 @@ pub enum HookEvent {
     Stop {
         /// True if a hook already prevented the end of this turn.
         stop_hook_active: bool,
-        /// Its answer.
+        /// The model's answer.
         last_assistant_message: String,
     },
     /// A sub-agent ended its turn.
     SubagentStop {
-        /// Its name.
+        /// The name of the sub-agent.
         agent_type: String,
         /// True if a hook already prevented the end of this turn.
         stop_hook_active: bool,
-        /// Its answer.
+        /// The sub-agent's answer.
         last_assistant_message: String,
     },
 }
 
-/// A tool, by all its names.
+/// A tool's name and aliases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolName {
-    /// Its own name.
+    /// The canonical name.
     #[serde(rename = "tool_name")]
     pub name: String,
-    /// Its aliases.
     #[serde(skip)]
     pub also: Vec<String>,
 }
@@ -158,7 +151,6 @@ pub struct ToolName {
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolResponse {
-    /// Success or failure.
     pub status: ToolStatus,
     /// The text of the result.
     pub text: String,
@@ -192,7 +184,7 @@ impl HookEvent {
         }
     }
 
-    /// Returns the names that a matcher is compared with.
+    /// Returns the names that a hook's matcher is compared with.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::PreToolCall { tool, .. }

@@ -42,7 +42,7 @@ pub(super) fn objection(point: HookPoint, said: &str) -> HookOutcome {
     blocking(point, Some(said))
 }
 
-/// Returns the outcome that blocks the event. At points that can't be blocked, the reason becomes a
+/// Returns the outcome that blocks the event. At points that can't block, the reason becomes a
 /// message for the user.
 fn blocking(point: HookPoint, why: Option<&str>) -> HookOutcome {
     let why = shorten(why.unwrap_or("no reason was given"));
@@ -77,7 +77,7 @@ fn blocking(point: HookPoint, why: Option<&str>) -> HookOutcome {
     }
 }
 
-/// Parses the output of a hook that succeeded: JSON as Claude Code documents it, or text.
+/// Parses the output of a successful hook: JSON as documented by Claude Code, or text.
 pub fn parse_hook_output(point: HookPoint, output: &str) -> Result<HookOutcome, String> {
     let output = output.trim();
     if !output.starts_with('{') {

@@ -1,7 +1,7 @@
-//! Runs the callbacks of a session and keeps what they request until the session can act on it.
+//! Runs the callbacks of a session, and keeps their requests until the session can carry them out.
 //!
-//! Invariant: texts that callbacks add for the model become a message of their own before the next
-//! request. Messages that were sent before stay as they are, so the cached prefix holds.
+//! Invariant: texts that callbacks add for the model become a separate message before the next
+//! request. Earlier messages stay unchanged, so that the cached prefix remains valid.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +43,7 @@ pub(crate) struct PendingOutcomes {
     pub(crate) notices: Vec<Notice>,
     /// The reason to end the turn.
     stop: Option<String>,
-    /// True once the first turn began.
+    /// True once the first turn has begun.
     pub(crate) greeted: bool,
     /// The outcome of the last turn.
     pub(crate) last: Option<Outcome>,
@@ -65,7 +65,7 @@ impl HookRunner {
         }
     }
 
-    /// Sets the conversation that events report.
+    /// Sets the conversation id that events contain.
     pub(crate) fn with_conversation(self, conversation_id: impl Into<String>) -> Self {
         Self {
             conversation_id: conversation_id.into(),
@@ -78,7 +78,7 @@ impl HookRunner {
         self.callbacks.listen_to(point)
     }
 
-    /// Calls every callback that wants the event. Their texts for the model and the user are kept
+    /// Calls every callback that wants the event. Keeps their texts for the model and the user
     /// until the session can send them.
     pub(crate) async fn call(&self, event: HookEvent, cancel: &CancellationToken) -> HookOutcome {
         if !self.listen_to(event.point()) {
@@ -139,14 +139,14 @@ impl HookRunner {
         })
     }
 
-    /// Announces that the project's documents are about to be read.
+    /// Runs the hooks for the events before the project's documents are read.
     pub(crate) async fn before_documents(&self) {
         let cancel = CancellationToken::new();
         self.call(HookEvent::PreRulesLoaded {}, &cancel).await;
         self.call(HookEvent::PreLibrariesLoaded {}, &cancel).await;
     }
 
-    /// Announces that the project's documents were read.
+    /// Runs the hooks for the events after the project's documents were read.
     pub(crate) async fn after_documents(&self, read: &StandingDocuments) {
         let cancel = CancellationToken::new();
         let of_library = |kind| kind == DocumentKind::LibraryDocs;
@@ -166,7 +166,7 @@ impl HookRunner {
         .await;
     }
 
-    /// Wraps the approver, so that each question also sends a notification.
+    /// Wraps the approver so that each question also sends a notification.
     pub(crate) fn notifying(
         &self,
         approver: Option<Arc<dyn Approver>>,
@@ -181,8 +181,8 @@ impl HookRunner {
         }))
     }
 
-    /// Returns both ends of the channel that reports tool calls while the model writes them. The
-    /// listener ends when the teller is dropped.
+    /// Creates the channel that reports tool calls while the model writes them. The listener ends
+    /// when the reporter is dropped.
     pub(crate) fn generation(&self, registry: &Registry) -> (GenerationTeller, GenerationListener) {
         let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
         let wanted = points.into_iter().any(|point| self.listen_to(point));
@@ -207,8 +207,9 @@ pub(crate) fn tool_name(registry: &Registry, name: &str) -> ToolName {
     called_name(registry, name, &Value::Null)
 }
 
-/// Returns all names of the tool that a call uses. A tool of an MCP server always has the name that
-/// other agents use for it, so that a hook that guards it can't be bypassed by another spelling.
+/// Returns all names of the tool that a call uses. A tool of an MCP server always includes the name
+/// that other agents use for it, so that a hook that guards it can't be bypassed by another
+/// spelling.
 pub(crate) fn called_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
     let Some(found) = registry.resolve(name) else {
         return ToolName {
@@ -268,7 +269,7 @@ impl GenerationTeller {
             | Delta::CallArguments { .. }
             | Delta::Retry { .. } => return,
         };
-        // Fails only if the run was cancelled.
+        // Fails only if the run was canceled.
         drop(sender.send(event));
     }
 }
@@ -306,7 +307,7 @@ impl Approver for NotifyingApprover {
         };
         let mut notified = std::pin::pin!(self.hooks.call(event, &cancel));
         let mut answered = self.inner.ask(approval);
-        // The answer does not wait for the notification, which is dropped when the answer arrives.
+        // The answer does not wait for the notification, which is canceled when the answer arrives.
         tokio::select! {
             answer = &mut answered => answer,
             _ = &mut notified => answered.await,

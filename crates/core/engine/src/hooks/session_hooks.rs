@@ -1,8 +1,8 @@
-//! The points at which a session calls its hooks, and the effects of their outcomes on tool calls,
-//! prompts, requests and the end of a turn.
+//! Calls the hooks of a session at each point, and applies their outcomes to tool calls, prompts,
+//! requests and the end of a turn.
 //!
-//! Invariant: permission is checked for arguments that a callback changed, and the model is told
-//! about the change.
+//! Invariant: permission is checked for arguments that a callback changed, and the result of the
+//! call reports the change to the model.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ use crate::session::config::SessionConfig;
 use crate::turn::Reason;
 use crate::turn::turn_io::TurnIo;
 
-/// The arguments of a call that runs.
+/// The arguments that a call runs with.
 pub(crate) struct RanCall {
-    /// The arguments; null if no callback wants them after the call and none changed them.
+    /// `Null` if no callback needs the arguments after the call and none changed them.
     pub(crate) arguments: Value,
     /// True if a callback changed the arguments.
     pub(crate) changed: bool,
@@ -62,7 +62,7 @@ impl SessionConfig {
 }
 
 impl Session {
-    /// Calls the callbacks for a tool call, before its permission is checked.
+    /// Runs the hooks before a tool call and its permission check. Fails if a hook blocks the call.
     pub(crate) async fn before_call(
         &self,
         call: Admitted,
@@ -120,7 +120,7 @@ impl Session {
         })
     }
 
-    /// Returns the arguments of a call if they are needed after it, or null.
+    /// Returns the arguments of a call if they are needed after it, or `Null`.
     pub(crate) fn kept_arguments(&self, call: &Admitted, changed: bool) -> Value {
         let wanted = changed || self.hooks.listen_to(HookPoint::PostToolCall);
         if wanted {
@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Calls the callbacks after a tool call, and adds their objections to the next request.
+    /// Runs the hooks after a tool call, and adds their objections to the next request.
     pub(crate) async fn after_call(
         &self,
         call: &ToolCall,
@@ -163,7 +163,7 @@ impl Session {
         }
     }
 
-    /// Returns the event before a request is sent.
+    /// Returns the event for a request that is about to be sent.
     pub(crate) fn request_start(&self, request: &Request) -> HookEvent {
         HookEvent::ApiRequestStart {
             model: self.config.model.full_name(),
@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Returns the event after a request was answered or failed.
+    /// Returns the event for a request that was answered or failed.
     pub(crate) fn request_end(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
         let reply = arrived.as_ref().ok();
         HookEvent::ApiRequestEnd {
@@ -183,7 +183,7 @@ impl Session {
         }
     }
 
-    /// Calls every callback that wants the event, and shows their messages to the user.
+    /// Calls every callback that wants the event, and shows the callbacks' messages to the user.
     pub(crate) async fn call_back(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
         let outcome = self.hooks.call(event, io.cancel).await;
         self.tell_hook_notices(io);
@@ -200,14 +200,14 @@ impl Session {
         }
     }
 
-    /// Announces the start of the conversation and the prompt. Returns the reason if a callback
-    /// blocks the prompt or ends the turn.
+    /// Runs the hooks for the start of the conversation and for the prompt. Returns the reason if a
+    /// callback blocks the prompt or ends the turn.
     pub(crate) async fn greet(
         &self,
         input: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<(), Reason> {
-        // A sub-agent's task is not the user's prompt, and its conversation is not the user's.
+        // A sub-agent's task is not a prompt of the user, and its conversation is not the user's.
         if self.agents.rank == Rank::Sub {
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl Session {
         self.hooks.take_stop().map_or(Ok(()), Err)
     }
 
-    /// Reads the project's documents again if they changed, with events before and after.
+    /// Reads the project's documents again if they changed, running the hooks before and after.
     pub(crate) async fn refresh_documents(
         &mut self,
         io: &mut TurnIo<'_>,
@@ -263,7 +263,7 @@ impl Session {
         Ok(problems)
     }
 
-    /// Appends the texts of callbacks for the model.
+    /// Appends the texts that callbacks added for the model.
     pub(crate) async fn append_context(&mut self) -> Result<(), EngineError> {
         let context = self
             .hooks
@@ -281,7 +281,7 @@ impl Session {
             .with_pending(|pending| pending.last = Some(outcome));
     }
 
-    /// Announces the end of the session. Returns the messages of callbacks for the user.
+    /// Runs the hooks for the end of the session. Returns the callbacks' messages for the user.
     pub async fn close(&mut self) -> Vec<String> {
         let reason = self
             .hooks

@@ -1,7 +1,7 @@
-//! Decides whether haft may start a program without a tool call: a hook or a server.
+//! Decides whether haft may start a program without a tool call, for a hook or a server.
 //!
 //! Invariant: a program of the project whose files changed since the project was trusted, and a
-//! program that no sandbox confines, start only if the user approves. If nobody can be asked, they
+//! program that no sandbox confines, start only if the user approves. Without a user to ask, they
 //! don't start.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use crate::calls::approval::{Approval, ApprovalReply, Approver};
 use crate::calls::permit::DecisionState;
 use crate::names;
 
-/// Decides for one session which programs may start without a tool call.
+/// Decides which programs a session may start without a tool call.
 pub struct StartGuard {
     approver: Option<Arc<dyn Approver>>,
     shared: Arc<DecisionState>,
@@ -70,7 +70,8 @@ impl StartGuard {
         }
     }
 
-    /// Checks whether a program may start. The user is asked if needed, once for equal files.
+    /// Checks whether a program may start. Asks the user if needed, once per state of the program's
+    /// files.
     pub async fn check(&self, request: &StartRequest<'_>) -> Result<(), StartRefusal> {
         let Some((reason, state)) = self.doubt(request) else {
             return Ok(());
@@ -117,8 +118,8 @@ impl StartGuard {
         }
     }
 
-    /// Returns the reason why the program can't start unasked, and a text that identifies the state
-    /// of its files; `None` if it can.
+    /// Returns the reason why the program needs approval, and a text that identifies the state of
+    /// its files. Returns `None` if it may start without approval.
     fn doubt(&self, request: &StartRequest<'_>) -> Option<(String, String)> {
         let of_project = match request.level {
             Level::Project => true,

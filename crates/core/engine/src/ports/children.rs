@@ -1,11 +1,11 @@
-//! The conversations of sub-agents that a conversation has started.
+//! The conversations of the sub-agents that a conversation has started.
 
 use haft_tool::PortError;
 use haft_tools::KeptDocument;
 
 use crate::stored_state::{ChildConversation, ChildConversations};
 
-/// The children of a conversation, oldest first.
+/// The sub-agents' conversations, oldest first.
 pub(crate) struct Children(KeptDocument<ChildConversations>);
 
 impl Children {
@@ -13,12 +13,12 @@ impl Children {
         Self(document)
     }
 
-    /// The list, from memory.
+    /// Returns all conversations of sub-agents, from memory.
     pub(crate) fn all(&self) -> Vec<ChildConversation> {
         self.0.copy().0
     }
 
-    /// The one whose conversation has this id, or one that begins so.
+    /// Returns the newest sub-agent's conversation whose id starts with `id`.
     pub(crate) fn find(&self, id: &str) -> Option<ChildConversation> {
         self.all()
             .into_iter()

@@ -1,4 +1,5 @@
-//! What a session knows besides its messages.
+//! The stored knowledge of a session besides its messages: useful ranges, notes, marks, and
+//! sub-agents' conversations.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::transcript::stored_transcript;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
-/// The ports of one session that the reminders and tools share.
+/// The knowledge of one session, shared by reminders and tools.
 pub(crate) struct Knowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
@@ -23,7 +24,7 @@ pub(crate) struct Knowledge {
     pub(crate) children: Arc<Children>,
 }
 
-/// What a sub-agent knows together with the agent that started it.
+/// The knowledge that sub-agents share with the agent that started them.
 #[derive(Clone)]
 pub(crate) struct SharedKnowledge {
     pub(crate) useful: Arc<StoredUseful>,
@@ -31,8 +32,8 @@ pub(crate) struct SharedKnowledge {
 }
 
 impl Knowledge {
-    /// What is kept with the conversation, and with its project, which is read here; but for what
-    /// is shared.
+    /// Opens the knowledge of a conversation and of its project. Uses `shared` in place of reading
+    /// the parts that a sub-agent shares.
     pub(crate) async fn open(
         services: &SharedServices,
         config: &SessionConfig,
@@ -99,7 +100,7 @@ impl Knowledge {
         folder_notes_text(&shown.collect::<Vec<_>>())
     }
 
-    /// What sub-agents know of it.
+    /// Returns the parts that sub-agents share.
     pub(crate) fn shared(&self) -> SharedKnowledge {
         SharedKnowledge {
             useful: Arc::clone(&self.useful),

@@ -1,4 +1,4 @@
-//! Which messages of a conversation are marked, kept with it.
+//! The marks on messages of a conversation.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
 use crate::stored_state::StateDocument;
 
-/// The marks of a conversation.
+/// The stored marks of a conversation.
 pub struct StoredMarks(KeptDocument<Marks>);
 
 impl StoredMarks {
-    /// Reads the marks of this conversation.
+    /// Loads the marks of a conversation.
     pub async fn open(
         store: Arc<dyn Store>,
         conversation: ConversationId,
@@ -28,7 +28,7 @@ impl StoredMarks {
         Self(document)
     }
 
-    /// The marks as they apply to the next request, from memory.
+    /// Returns the marks that apply to the next request, from memory.
     pub fn current(&self) -> Marks {
         self.0.copy()
     }

@@ -1,4 +1,4 @@
-//! The skills of a project and its user, read from their files.
+//! The skills of a project and its user, loaded from their files.
 
 use haft_project::skills::{self, Skill};
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
@@ -7,11 +7,11 @@ use haft_tool::{CaseDocument, OpenedSkill, SkillShelf};
 
 use crate::prompt::stamps::Stamps;
 
-/// So many files of a skill are named.
+/// The maximum number of a skill's files that are listed.
 const MOST_FILES: usize = 100;
 
-/// The skills as they were found; their text is read when they are used. Their descriptions are
-/// looked at before every request.
+/// The skills that were found. A skill's text is read when the skill is used; [`SkillWatch`] checks
+/// the descriptions for changes before every request.
 pub(crate) struct FoundSkills {
     paths: KnowledgePaths,
     masker: Masker,
@@ -19,9 +19,9 @@ pub(crate) struct FoundSkills {
 }
 
 impl FoundSkills {
-    /// Looks for skills; none when there are none.
+    /// Loads the skills. Returns `None` if there are none.
     pub(crate) fn look(paths: &KnowledgePaths, masker: &Masker) -> Option<Self> {
-        // What is wrong with one is reported by `SkillWatch`.
+        // Problems are reported by `SkillWatch`.
         let found = skills::load(paths, &mut Vec::new());
         if !found.items.is_empty() {
             let names: Vec<_> = found
@@ -38,7 +38,7 @@ impl FoundSkills {
         })
     }
 
-    /// What the model reads in advance: names and descriptions.
+    /// Returns the names and descriptions, which the model reads in advance.
     pub(crate) fn listed(&self) -> CaseDocument {
         let line = |skill: &Skill| {
             format!(
@@ -60,15 +60,15 @@ impl FoundSkills {
     }
 }
 
-/// The files that skills come from, as they were when they were last described.
+/// The state of the skills' files when they were last described.
 pub(crate) struct SkillWatch {
     stamps: Stamps,
-    /// What people have not seen yet.
+    /// Problems that the user has not seen yet.
     problems: Vec<FileProblem>,
 }
 
 impl SkillWatch {
-    /// Looks at them.
+    /// Records the current state of the files, and loads the skills to find problems.
     pub(crate) fn of(paths: &KnowledgePaths) -> Self {
         let tops: Vec<_> = paths
             .folders(KnowledgeKind::Skills)
@@ -96,7 +96,7 @@ impl SkillWatch {
         Self { stamps, problems }
     }
 
-    /// What people should know and have not seen.
+    /// Takes the problems that the user has not seen yet.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
         self.problems
             .drain(..)
@@ -104,7 +104,8 @@ impl SkillWatch {
             .collect()
     }
 
-    /// Whether one of them was added, changed or removed since.
+    /// Returns true if a skill was added, changed or removed since the last check, and records the
+    /// new state.
     pub(crate) fn changed(&mut self, paths: &KnowledgePaths) -> bool {
         if self.stamps.same() {
             return false;

@@ -1,7 +1,7 @@
-//! Active context: the descriptions of the project's folders that the system message holds.
+//! Active context: the descriptions of the project's folders in the system message.
 //!
-//! Invariant: the text stays as it was sent while the provider may still have it in its cache, also
-//! in another process: it is stored with the conversation.
+//! Invariant: the text stays as it was sent while the provider may have it cached, also in another
+//! process: it is stored with the conversation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use haft_types::ChangeKind;
 use crate::session::config::SessionConfig;
 use crate::stored_state::{SentDescriptions, StoredState};
 
-/// The changed files of each folder, and how each was changed.
+/// The changed files of each folder, with the kind of change.
 pub(crate) type ChangedFolders = BTreeMap<PathBuf, BTreeMap<PathBuf, ChangeKind>>;
 
-/// The descriptions as they are sent, and the folders whose descriptions are out of date.
+/// The descriptions to send, and the folders whose descriptions are out of date.
 #[derive(Default)]
 pub(crate) struct Active {
     text: Option<String>,
-    /// True if the text is stored.
+    /// True if the text is stored with the conversation.
     kept: bool,
     changed: ChangedFolders,
 }
 
 impl Active {
-    /// Restores the text that was sent last. A conversation that has sent none yet gets the
+    /// Restores the text that was sent last. For a conversation that has not sent any, reads the
     /// descriptions on disk.
     pub(crate) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
         if !config.policy.active {
@@ -70,7 +70,6 @@ impl Active {
         (!self.kept).then(|| SentDescriptions(self.text.clone()))
     }
 
-    /// Notes that the text is stored.
     pub(crate) fn note_kept(&mut self) {
         self.kept = true;
     }
@@ -80,7 +79,8 @@ impl Active {
         std::mem::take(&mut self.changed)
     }
 
-    /// Notes a file that a call changed.
+    /// Records that a call changed a file. Hidden folders and files outside the project are
+    /// ignored.
     pub(crate) fn note(&mut self, root: &Path, change: &FileChange) {
         let Ok(inside) = change.path.strip_prefix(root) else {
             return;
@@ -97,7 +97,7 @@ impl Active {
     }
 }
 
-/// Returns the descriptions on disk.
+/// Reads the descriptions on disk.
 fn current(config: &SessionConfig) -> Option<String> {
     let found = active::load(&config.knowledge.paths, &mut Vec::new());
     active::text(&found).map(|text| config.safety.masker.mask(&text).into_owned())

@@ -1,4 +1,4 @@
-//! What a model reads of the tools it is offered.
+//! Builds the texts and schemas that describe the offered tools to a model.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use serde_json::Value;
 
 use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS, TOOL_SEARCH};
 
-/// The tools as one model is offered them, and all there is to say about their use.
+/// The tools offered to one model, and the texts about their use.
 pub(crate) struct AdvertisedTools {
-    /// The tools.
     pub(crate) tools: Arc<ToolSet>,
-    /// How calls are written, where they are part of the model's text.
+    /// The instructions for writing calls, if calls are part of the model's text.
     pub(crate) call_format: Option<String>,
-    /// Good calls. Only where calls are text: a schema says as much, and is sent anyway.
+    /// Examples of calls. Only if calls are text: otherwise the schemas show as much, and are sent
+    /// anyway.
     pub(crate) examples: Vec<String>,
-    /// Rules of particular tools.
+    /// Rules for individual tools.
     pub(crate) guidelines: Vec<String>,
-    /// What some tools reach: servers, collections, agents and groups.
+    /// The lists of what tools can access: servers, collections, agents and groups.
     pub(crate) lists: Vec<String>,
-    /// Texts about how some tools are best used.
+    /// Texts on how to use certain tools well.
     pub(crate) cases: Vec<String>,
 }
 
@@ -44,8 +44,8 @@ impl AdvertisedTools {
         let told = registry.told();
         let known =
             |text: &str| without_unknown_tools(text, |tool| told.contains(tool)).into_owned();
-        // Servers describe their tools here, and may call one of them like one of haft's: only the
-        // search is haft's.
+        // MCP servers describe their tools in these texts, and one of those may share its name with
+        // a built-in tool. Only the name of the tool search is certain to mean the built-in one.
         let listed = |case: &CaseDocument| {
             if told.contains(TOOL_SEARCH) {
                 case.to_string()
@@ -100,8 +100,8 @@ impl AdvertisedTools {
     }
 }
 
-/// What is offered, in few words and with few parameters where a tool says so. The others can still
-/// be given.
+/// Returns the schemas for small models: a tool with a short description or a reduced list of
+/// parameters is described by these. The model may still use the omitted parameters.
 fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     let short = |tool: &Arc<dyn Tool>| {
         let manual = tool.manual();
@@ -119,7 +119,7 @@ fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     registry.offered().map(short).collect()
 }
 
-/// The texts that stand before examples and guidelines, in their order.
+/// The names of the lists that precede examples and guidelines, in order.
 const LISTS: [&str; 5] = [
     "MCP_SERVER_LIST",
     "RAG_COLLECTIONS",

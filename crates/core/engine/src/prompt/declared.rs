@@ -1,7 +1,8 @@
-//! What a conversation was first told of a tool that the user declares, it is told from then on.
+//! Keeps the description of a declared tool unchanged throughout a conversation.
 //!
-//! What a server offers is learnt while it is used. Tools and lists are part of a request's prefix,
-//! so a conversation that is resumed keeps the first ones, until the user declares something else.
+//! The description of an MCP server is learned while the server is used, so it can change. Tools
+//! and lists are part of a request's cached prefix; a resumed conversation therefore keeps the
+//! first description until the user changes the declaration.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use haft_tool::{Registry, Tool};
 use super::redescribed::RedescribedTool;
 use crate::stored_state::{StoredState, ToolDescription, ToolDescriptions};
 
-/// Gives the tools of a resumed conversation the descriptions it knows them by. What comes back
-/// must be kept before the next request, if anything.
+/// Restores the descriptions that a resumed conversation first used. Returns the descriptions to
+/// store before the next request if there are new ones.
 pub(crate) fn restore_descriptions(
     registry: &mut Registry,
     state: &mut StoredState,
@@ -59,7 +60,8 @@ fn declared_by(tool: &dyn Tool) -> Option<&str> {
     tool.gateway()?.declared_by()
 }
 
-/// What is learnt of a tool while it is used: the list of what it reaches, else its description.
+/// Returns the description that can change with use: the list of what the tool can access, or else
+/// the tool's description.
 fn learnt(tool: &dyn Tool) -> &str {
     tool.gateway()
         .and_then(|gateway| gateway.reachable())

@@ -1,6 +1,6 @@
 //! Updates the descriptions of folders after a turn that changed files.
 //!
-//! Invariant: a description that can't be written is a warning and changes nothing.
+//! Invariant: if a description can't be written, the user gets a warning and nothing changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use crate::error::EngineError;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
-/// Maximum folders that are described after one turn.
+/// The maximum number of folders described after one turn.
 const MAX_FOLDERS: usize = 8;
-/// Maximum files of a folder, and bytes of each, that the model reads.
+/// The maximum number of a folder's files that the model reads, and of bytes of each.
 const MAX_FILES: usize = 10;
 const MAX_BYTES: usize = 4 * 1024;
-/// Maximum names of a folder, and characters of the task and of the answer.
+/// The maximum number of file names of a folder, and of characters of the task and the answer.
 const MAX_NAMES: usize = 100;
 const MAX_CHARACTERS: usize = 2_000;
 
 impl Session {
-    /// Stores the descriptions that the next request holds.
+    /// Stores the descriptions that the next request contains.
     pub(crate) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
         if !self.config.policy.active {
             return Ok(());
@@ -41,7 +41,7 @@ impl Session {
         let mut changed = self.prompt.active.take_changed();
         let wanted = match outcome {
             Outcome::Completed | Outcome::Waiting => true,
-            // The user should neither wait nor pay for more.
+            // After an incomplete turn, the user should neither wait nor pay for descriptions.
             Outcome::Aborted | Outcome::Exhausted | Outcome::Failed => false,
         };
         let may_write = self.config.knowledge.paths.trusted && self.mode() != PermissionMode::Plan;

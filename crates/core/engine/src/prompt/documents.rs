@@ -1,10 +1,10 @@
 //! The standing documents of a project: documentation of libraries, external tools, `AGENTS.md` and
 //! `CLAUDE.md`, rules, `CODE_LAW.md`.
 //!
-//! Every file and folder they come from is looked at before every request by size and time alone;
-//! only when one differs, or when a file was touched that brings in others, they are read again,
-//! and only when what they say differs the documents layer is made anew: one named break of the
-//! prefix.
+//! Before every request, only the size and time of their files and folders are checked. The
+//! documents are read again if one of these differs, or if a file was touched that may activate
+//! more rules. The documents layer is rebuilt only if the text differs: this breaks the cached
+//! prefix once, and the break is logged by name.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ use super::stamps::Stamps;
 use super::touched::Touched;
 use crate::session::config::ProjectRules;
 
-/// What `index.md` is followed by.
+/// Appended to the text of a rule index.
 const READ_THE_INDEX: &str =
     "Start by reading those of the rule files listed here that bear on the task.";
-/// What rules are headed by that only their files hold.
+/// The heading of the list of rules that are read on demand.
 const FURTHER: &str = "Further rules";
 
-/// The project's documents as they were last seen.
+/// The project's documents as they were last read.
 pub(crate) struct StandingDocuments {
     paths: KnowledgePaths,
     libraries: Libraries,
@@ -37,21 +37,21 @@ pub(crate) struct StandingDocuments {
     rules: ProjectRules,
     /// The heading and text of the document about external tools.
     external: Option<(String, String)>,
-    /// Everything else they come from, as it was.
+    /// The stamps of all other files and folders that the documents come from.
     watched: Stamps,
-    /// The files that were read, edited or mentioned when they were last read, and how many of
-    /// each.
+    /// The files that were read, edited or mentioned when the documents were last read.
     touched: BTreeSet<PathBuf>,
+    /// The number of files that were read or edited, and of files that were mentioned.
     counts: (usize, usize),
     documents: Vec<Document>,
     agents_md: Option<String>,
-    /// What people have not seen yet.
+    /// Problems that the user has not seen yet.
     problems: Vec<FileProblem>,
     layer: Documents,
 }
 
 impl StandingDocuments {
-    /// The documents that are looked for there.
+    /// Creates an empty set of documents; [`Self::refresh`] reads them.
     pub(crate) fn new(
         paths: KnowledgePaths,
         libraries: Libraries,
@@ -74,22 +74,20 @@ impl StandingDocuments {
         }
     }
 
-    /// The documents layer.
     pub(crate) fn layer(&self) -> &Documents {
         &self.layer
     }
 
-    /// Each of them.
     pub(crate) fn documents(&self) -> &[Document] {
         &self.documents
     }
 
-    /// The text of the project's `AGENTS.md`.
+    /// Returns the text of the `AGENTS.md` at the project's root.
     pub(crate) fn agents_md(&self) -> Option<&str> {
         self.agents_md.as_deref()
     }
 
-    /// What people should know and have not seen.
+    /// Takes the problems that the user has not seen yet.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
         self.problems
             .drain(..)
@@ -97,7 +95,7 @@ impl StandingDocuments {
             .collect()
     }
 
-    /// Whether anything they come from is not as it was.
+    /// Returns true if the documents may have changed since they were read.
     pub(crate) fn is_stale(&self, touched: Touched<'_>, tools: Option<&ExternalShelf>) -> bool {
         let external = tools.and_then(ExternalShelf::document);
         self.external.as_ref() != external
@@ -105,7 +103,7 @@ impl StandingDocuments {
             || !self.watched.same()
     }
 
-    /// What the documents of a kind are headed by.
+    /// Returns the headings of the documents whose kind satisfies `of`.
     pub(crate) fn headings(&self, of: impl Fn(DocumentKind) -> bool) -> Vec<String> {
         self.documents
             .iter()
@@ -114,7 +112,7 @@ impl StandingDocuments {
             .collect()
     }
 
-    /// Looks whether anything changed, and says whether the layer is a new one.
+    /// Reads the documents again if they may have changed. Returns true if the layer was rebuilt.
     pub(crate) fn look(
         &mut self,
         touched: Touched<'_>,
@@ -145,7 +143,7 @@ impl StandingDocuments {
         let paths = &self.paths;
         let mut problems = Vec::new();
         let folders = instructions::folders(paths, self.touched.iter().map(PathBuf::as_path));
-        // Stamps come before what they stand for: what changes in between is read again.
+        // The stamps are taken before the files are read, so that a change in between is noticed.
         let mut watched: Vec<PathBuf> = paths
             .folders(KnowledgeKind::Rules)
             .into_iter()
@@ -186,7 +184,7 @@ impl StandingDocuments {
             text: masked(text),
             need: Need::Always,
         };
-        // The project goes before the user.
+        // Instructions of the project precede those of the user.
         let (of_project, of_user): (Vec<_>, Vec<_>) = instructions
             .iter()
             .partition(|one| one.path.starts_with(&paths.root));
@@ -223,7 +221,7 @@ impl StandingDocuments {
         self.problems.extend(problems);
     }
 
-    /// What is sent of a rule now.
+    /// Returns the part of a rule that applies now; `None` if the rule does not apply.
     fn text_of(&self, rule: &RuleFile) -> Option<String> {
         match &rule.applies {
             Applies::Always => Some(rule.text.clone()),
@@ -240,7 +238,7 @@ impl StandingDocuments {
     }
 }
 
-/// The rules that only their files hold, unless an index lists them.
+/// Lists the rules that are read on demand, unless an index file lists them.
 fn further(paths: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
     if rules
         .iter()

@@ -1,9 +1,9 @@
-//! Asks external tools how they are used, by running them.
+//! Learns the usage of external tools by running them with help arguments.
 //!
-//! A tool is asked at most once for each state of its file, in a sandbox, each way for a few
-//! seconds; what it said is remembered on disk. Invariant: a request waits for tools that were
-//! never asked before, and never longer than [`Asking::wait`] for all of them together; what
-//! answers later is remembered, and shown when the prefix is cold.
+//! A tool is queried at most once for each version of its file, in a sandbox, with a timeout of a
+//! few seconds for each help argument; its output is cached on disk. Invariant: a request waits
+//! only for tools that were never queried before, and at most [`HelpSettings::wait`] for all of
+//! them together. Output that arrives later is cached, and shown when the prefix is cold.
 
 mod shelf;
 
@@ -23,51 +23,49 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use shelf::{ExternalShelf, Late};
 
-/// So many tools are asked at once.
+/// The maximum number of tools that are queried at a time.
 const AT_ONCE: usize = 4;
-/// So much is taken of what one says.
+/// The part of a tool's output that is kept.
 const LIMITS: CutLimits = CutLimits {
     lines: 120,
     bytes: 6 * 1024,
 };
-/// The ways to ask, in order.
+/// The help arguments to try, in order.
 const WAYS: [&str; 3] = ["help", "-h", "--help"];
 
-/// Where tools are asked, and whether they may be.
+/// The sandbox in which tools are queried.
 #[async_trait]
 pub trait HelpCell: Send + Sync {
-    /// What holds them in; none when there is no sandbox to be had, and then nothing is run.
+    /// Returns the confinement of the tools. If `None`, no sandbox is available and no tool is run.
     async fn confined(&self) -> Option<Arc<ConfinementSpec>>;
 
-    /// Whether what would run of the project is still what its user trusted.
+    /// Returns true if the project's tools have not changed since the user trusted the project.
     fn is_trusted(&self) -> bool;
 }
 
-/// How tools are asked.
+/// The services and limits for querying tools.
 pub struct Asking {
-    /// Runs them.
     pub supervisor: Arc<Supervisor>,
-    /// Where.
     pub cell: Arc<dyn HelpCell>,
-    /// Their environment.
+    /// The environment variables of the tools.
     pub environment: Arc<Vec<(String, String)>>,
-    /// How long each way to ask may take.
+    /// The time limit for each help argument.
     pub timeout: Duration,
-    /// How long a request waits for all of them.
+    /// The time that a request waits for all tools together.
     pub wait: Duration,
 }
 
-/// How external tools are used, as far as that is known.
+/// The known help texts of external tools.
 #[derive(Clone)]
 pub struct ToolHelp {
     cache: HelpCache,
     asking: Option<Arc<Asking>>,
-    /// Those that are asked now. Whoever drops it ends them.
+    /// The queries that continue in the background. Dropping the set aborts them.
     running: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl ToolHelp {
-    /// What is remembered there; without `asking` nothing is run.
+    /// Creates the help texts with a cache. Without settings, no tool is run.
     pub fn new(cache: HelpCache, asking: Option<Asking>) -> Self {
         Self {
             cache,
@@ -76,7 +74,8 @@ impl ToolHelp {
         }
     }
 
-    /// What is known of a tool without running it.
+    /// Returns the cached help of a tool, or the header of the tool's file, without running the
+    /// tool.
     pub fn known(&self, tool: &ExternalTool) -> Help {
         match self.cache.get(tool) {
             Some(HelpAnswer::Told(text)) => Help::Told(text),
@@ -87,16 +86,17 @@ impl ToolHelp {
         }
     }
 
-    /// Asks those that have not answered yet. Waits only for those that were never asked.
+    /// Queries the tools without a cached answer. Waits only for tools that were never queried
+    /// before.
     pub async fn learn(&self, tools: &[ExternalTool], cancel: &CancellationToken) {
         let Some(asking) = &self.asking else { return };
         self.ask_within(asking, tools, asking.wait, cancel).await;
     }
 
-    /// Asks one tool unless it has answered already, and waits until it has.
+    /// Queries one tool and waits for the answer, unless the answer is cached.
     pub async fn ask(&self, tool: &ExternalTool, cancel: &CancellationToken) {
         let Some(asking) = &self.asking else { return };
-        // Three ways, and what ending it takes.
+        // The time for all help arguments, plus the time to end the process.
         let all = asking.timeout * (WAYS.len() as u32) + Duration::from_secs(5);
         if matches!(self.cache.get(tool), None | Some(HelpAnswer::Begun)) {
             self.run(asking, vec![tool.clone()], all, cancel).await;
@@ -123,7 +123,8 @@ impl ToolHelp {
         self.run(asking, again, Duration::ZERO, cancel).await;
     }
 
-    /// Starts to ask these and waits so long; those that take longer go on.
+    /// Starts queries and waits for them at most `wait`; queries that take longer continue in the
+    /// background.
     async fn run(
         &self,
         asking: &Arc<Asking>,
@@ -151,7 +152,7 @@ impl ToolHelp {
                 let Ok(_room) = room.acquire().await else {
                     return;
                 };
-                // What cannot be remembered is asked again: that costs time, nothing else.
+                // If the cache can't be written, the tool is queried again: this costs only time.
                 let _ = cache.put(&tool, HelpAnswer::Begun);
                 let answer = ask(&asking, &tool, confined).await;
                 let _ = cache.put(&tool, answer);
@@ -169,7 +170,7 @@ impl ToolHelp {
     }
 }
 
-/// Asks one tool in all ways; the first that ends well and says something counts.
+/// Runs a tool with each help argument until one succeeds with output.
 async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> HelpAnswer {
     let Some(command) = tool.command() else {
         return HelpAnswer::Silent;

@@ -1,5 +1,5 @@
-//! Selects the tools that a session offers: those that configuration and agent files choose,
-//! without those that have nothing to work with.
+//! Selects the tools that a session offers: those chosen by configuration and agent files, except
+//! those that have nothing to work with.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::names;
 use crate::ports::FoundSkills;
 use crate::session::config::{Services, SessionConfig};
 
-/// The set that every agent starts with.
+/// The name of the set that every agent starts with.
 const DEFAULT: &str = "default";
-/// The set for small models.
+/// The name of the set for small models.
 const SMALL: &str = "small";
 
 /// The other agents that a session can work with.
@@ -27,12 +27,12 @@ const SMALL: &str = "small";
 pub(crate) enum Peers<'a> {
     /// The agents that the session can start.
     SubagentRoster(Option<&'a Arc<SubagentRoster>>),
-    /// The agents that run at the same time, except the one that waits for the session.
+    /// The agents running at the moment, except the one that waits for the session.
     Beside { waiting: Option<&'a str> },
 }
 
-/// Every tool there is, with the texts about their use. What calls leave running belongs to
-/// `running`.
+/// Returns every built-in tool, with the texts about their use. Processes that calls leave running
+/// belong to `running`.
 pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin(running) {
@@ -46,7 +46,7 @@ pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     registry
 }
 
-/// Returns the names of all tools.
+/// Returns the names of all built-in tools.
 pub(crate) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
     all_tools(running, language)
         .iter()
@@ -58,7 +58,7 @@ pub(crate) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> 
 fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
-    // The starting agent answers a sub-agent's questions.
+    // The questions of a sub-agent are answered by the agent that started it.
     if config.task.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
         registry.set_unusable(names::ASK);
     }
@@ -112,7 +112,7 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
         .for_each(|case| registry.add_case(case));
 }
 
-/// Returns the tools of the agent that the user talks to.
+/// Selects the tools of the agent that the user talks to.
 pub(crate) fn offered(
     config: &mut SessionConfig,
     services: &Services,
@@ -124,7 +124,7 @@ pub(crate) fn offered(
     if unchosen && config.model.profile == ModelProfile::Small {
         wanted = vec![SMALL.to_owned()];
     }
-    // The model reports with this call that the goal is reached.
+    // The model calls this tool to report that the goal is reached.
     if config.task.goal
         && wanted
             .iter()
@@ -137,7 +137,7 @@ pub(crate) fn offered(
     }
     registry.select(&wanted, &config.tools.profiles)?;
     restrict(&mut registry, config);
-    // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
+    // Sub-agents choose from the narrowed tools.
     for tool in &mut config.tools.further {
         if let Some(chosen) = registry.get(&tool.spec().name) {
             *tool = Arc::clone(chosen);
@@ -146,8 +146,8 @@ pub(crate) fn offered(
     Ok(registry)
 }
 
-/// The skills there are now: the tool to read them with and what is said of them, if the choice of
-/// tools has it.
+/// Returns the tool that reads the current skills and the text that lists them, if there are skills
+/// and the configured tools include it.
 pub(crate) fn skills_now(
     config: &SessionConfig,
     running: &Arc<Running>,
@@ -157,7 +157,7 @@ pub(crate) fn skills_now(
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running, config.policy.prompt_language);
     registry.register(Arc::clone(&tool));
-    // One after another: what else is chosen may be a tool that is not among these.
+    // Each choice is checked on its own: another one may name a tool that is not in this registry.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
         let is_known = chosen
@@ -172,8 +172,8 @@ pub(crate) fn skills_now(
         .then_some((tool, listed))
 }
 
-/// What the choice of tools means in a project: where modules are described, the default set has
-/// the tools about them.
+/// Resolves the configured choice of tools for a project: if modules are described in the project,
+/// the default set includes the module tools.
 pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
     let default = DEFAULT.to_owned();
     let mut wanted = if chosen.is_empty() {
@@ -187,8 +187,8 @@ pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
     wanted
 }
 
-/// What of this choice there is. Files made for other programs name tools that are not here: they
-/// are reported and left out.
+/// Returns the choices that exist. Files made for other programs name tools that haft does not
+/// have; these are reported and left out.
 fn known_tools(
     registry: &Registry,
     wanted: Vec<String>,
@@ -202,10 +202,10 @@ fn known_tools(
     };
     let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);
     if known.is_empty() {
-        // With none left the choice itself says what is wrong.
+        // If no choice is known, the later error reports them.
         return wanted;
     }
-    // Those that have nothing to work with here are not missed.
+    // Tools without anything to work with are expected to be missing.
     let unknown: Vec<_> = unknown
         .into_iter()
         .filter(|name| !names::WHERE_NEEDED.contains(&name.as_str()))
@@ -226,14 +226,14 @@ fn known_tools(
     known
 }
 
-/// What a sub-agent is offered.
+/// Selects the tools of a sub-agent.
 pub(crate) fn offered_to_sub(
     config: &mut SessionConfig,
     services: &Services,
     waiting: Option<&str>,
 ) -> Result<Registry, UnknownChoice> {
     let mut registry = every_tool(config, services, Peers::Beside { waiting });
-    // The list is the main agent's, and so is the plan.
+    // The TODO list and the plan belong to the main agent.
     for of_main in [names::TODO_WRITE, names::PLAN] {
         registry.remove(of_main);
     }
@@ -243,7 +243,7 @@ pub(crate) fn offered_to_sub(
     Ok(registry)
 }
 
-/// Leaves out what may not be offered at all.
+/// Removes the tools that the configuration does not allow.
 fn restrict(registry: &mut Registry, config: &SessionConfig) {
     if let Some(within) = &config.tools.within {
         registry.restrict(within, &config.tools.profiles);

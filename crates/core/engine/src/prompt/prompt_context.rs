@@ -1,8 +1,8 @@
-//! What is known and offered: the tools, the system message, documents, skills, descriptions of
-//! folders, reminders, and the ports through which tools reach them.
+//! Holds everything a request is built from besides messages: tools, the system message, documents,
+//! skills, descriptions of folders, reminders, and the ports through which tools access them.
 //!
-//! Invariant: the system message is the one that the tools, documents and descriptions of now make;
-//! whoever changes one of them renders it anew.
+//! Invariant: the system message always matches the current tools, documents and descriptions; code
+//! that changes one of them renders it again.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -34,41 +34,40 @@ use crate::session::config::SessionConfig;
 use crate::session::transcript::Transcript;
 use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
 
-/// What requests are made of besides the messages.
+/// The parts of requests besides the messages.
 pub(crate) struct PromptContext {
     registry: Registry,
-    /// The tools as the model is offered them.
+    /// The tools as they are described to the model.
     advertised: AdvertisedTools,
-    /// Descriptions of declared tools that have to be kept before the next request.
+    /// Descriptions of declared tools that must be stored before the next request.
     unkept_descriptions: Option<ToolDescriptions>,
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<ReadLedger>,
-    /// The files that the agent which started this one has read.
+    /// The files that the starting agent has read; `None` in the main session.
     starter_reads: Option<Arc<ReadLedger>>,
     mentions: Mentions,
     knowledge: Knowledge,
     documents: StandingDocuments,
-    /// Programs the model may run; none where it can run nothing.
+    /// Programs of the user that the model may run; `None` if the model cannot run commands.
     external: Option<ExternalShelf>,
     skills: SkillWatch,
-    /// The descriptions of the project's folders.
     pub(crate) active: Active,
-    /// The file a tool changed last.
+    /// The file that a tool changed last.
     last_write: Option<String>,
-    /// Whether the model was told that plan mode is on.
+    /// True if the last notice to the model said that plan mode is on.
     plan_mode_told: bool,
     counter: Arc<dyn TokenCounter>,
     running: Arc<Running>,
 }
 
-/// What is there before the project is looked at.
+/// The parts that are created before the project's documents are read.
 pub(crate) struct OfferedContext {
     pub(crate) registry: Registry,
     pub(crate) unkept_descriptions: Option<ToolDescriptions>,
     pub(crate) skills: SkillWatch,
     pub(crate) todo: Arc<StoredTodo>,
-    /// The files that the agent which started this one has read.
+    /// The files that the starting agent has read; `None` in the main session.
     pub(crate) starter_reads: Option<Arc<ReadLedger>>,
     pub(crate) knowledge: Knowledge,
     pub(crate) running: Arc<Running>,
@@ -76,8 +75,7 @@ pub(crate) struct OfferedContext {
 }
 
 impl PromptContext {
-    /// Looks at the project for the first time, with those who want to know when its documents are
-    /// read.
+    /// Reads the project's documents for the first time, with the hooks before and after.
     pub(crate) async fn open(
         offered: OfferedContext,
         config: &SessionConfig,
@@ -133,7 +131,7 @@ impl PromptContext {
         hooks.after_documents(&documents).await;
         let active = Active::open(config, state);
         let system = system_of(config, &advertised, active.text(), counter.as_ref())?;
-        // Where nothing was said since, the system message speaks.
+        // Until a notice is sent, the system message determines the mode the model assumes.
         let planning = config.safety.permissions.mode == PermissionMode::Plan;
         Ok(Self {
             registry,
@@ -156,24 +154,24 @@ impl PromptContext {
         })
     }
 
-    /// The tools the model is offered.
+    /// Returns the offered tools.
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The same as the model is offered them.
+    /// Returns the offered tools as a part of the request.
     pub(crate) fn tool_set(&self) -> &Arc<ToolSet> {
         &self.advertised.tools
     }
 
-    /// A tool's own name, whatever the model called it.
+    /// Returns the canonical name of a tool that may have been called by an alias.
     pub(crate) fn own_name<'a>(&'a self, called: &'a str) -> &'a str {
         self.registry
             .resolve(called)
             .map_or(called, |found| &found.tool.spec().name)
     }
 
-    /// Whether the model can report that it is done.
+    /// Returns true if the model can report that the task is done.
     pub(crate) fn completes(&self) -> bool {
         self.registry.offers(names::COMPLETE)
     }
@@ -190,17 +188,17 @@ impl PromptContext {
         &self.knowledge
     }
 
-    /// The documents that are sent with every request.
+    /// Returns the documents that are sent with every request.
     pub(crate) fn documents(&self) -> &[Document] {
         self.documents.documents()
     }
 
-    /// The same as a layer of a request.
+    /// Returns the documents as a layer of a request.
     pub(crate) fn document_layer(&self) -> &Documents {
         self.documents.layer()
     }
 
-    /// The whole of what is read of the project, for those who are told.
+    /// Returns the documents with their headings, for hooks.
     pub(crate) fn standing_documents(&self) -> &StandingDocuments {
         &self.documents
     }
@@ -209,7 +207,7 @@ impl PromptContext {
         &self.system
     }
 
-    /// Renders tools and system message anew, for the model there is now.
+    /// Renders tools and system message again, for the current model.
     pub(crate) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
@@ -223,7 +221,7 @@ impl PromptContext {
         Ok(())
     }
 
-    /// Whether the project's documents would be read anew now.
+    /// Returns true if the project's documents must be read again.
     pub(crate) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
         self.mentions.look(history, &config.knowledge.paths);
         let touched = Touched {
@@ -233,8 +231,8 @@ impl PromptContext {
         self.documents.is_stale(touched, self.external.as_ref())
     }
 
-    /// Looks at the project's documents, and gives what is wrong with them. Descriptions of folders
-    /// are taken over only where nothing is cached: `cold`.
+    /// Reads the project's documents again if they changed, and returns their problems.
+    /// Descriptions of folders are updated only if `cold`, when no cached prefix can be lost.
     pub(crate) fn refresh(
         &mut self,
         config: &SessionConfig,
@@ -266,7 +264,7 @@ impl PromptContext {
         Ok(problems)
     }
 
-    /// Looks whether skills were added, changed or removed, and lists them as they are now.
+    /// Lists the skills again if one was added, changed or removed.
     fn refresh_skills(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         if !self.skills.changed(&config.knowledge.paths) {
             return Ok(());
@@ -286,14 +284,15 @@ impl PromptContext {
         Ok(())
     }
 
-    /// Learns what programs of the project are for, as far as that can wait.
+    /// Finds the external tools again, and queries those without known help. Waits only for tools
+    /// that were never queried before.
     pub(crate) async fn learn_programs(&mut self, late: Late, cancel: &CancellationToken) {
         if let Some(external) = &mut self.external {
             external.learn(late, cancel).await;
         }
     }
 
-    /// The reminders as they are now: afresh for every request.
+    /// Builds the reminders, which are new in every request.
     pub(crate) fn reminders(
         &self,
         config: &SessionConfig,
@@ -333,13 +332,13 @@ impl PromptContext {
         }
     }
 
-    /// The files read in this conversation and in the one that started it.
+    /// Returns the files read in this conversation and in the one that started it.
     fn known_files(&self) -> Vec<PathBuf> {
         let starter = self.starter_reads.iter().flat_map(|reads| reads.paths());
         starter.chain(self.reads.paths()).collect()
     }
 
-    /// What the model is told of the run. `agents` are those that run now, by their names.
+    /// Describes the state of the run to the model. `agents` are the names of the running agents.
     pub(crate) fn execution(
         &self,
         config: &SessionConfig,
@@ -349,7 +348,7 @@ impl PromptContext {
     ) -> ExecutionState {
         let plan_step = match owner {
             ListOwner::Reader => plan_step(&self.todo.items()),
-            // The list is not its own.
+            // The list belongs to another agent.
             ListOwner::MainAgent => None,
         };
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();
@@ -380,12 +379,12 @@ impl PromptContext {
         }
     }
 
-    /// The role that is assembled for the system message; none when none is configured.
+    /// Returns the role for the system message; `None` if none is configured.
     pub(crate) fn role(config: &SessionConfig) -> Option<String> {
         system_role(config)
     }
 
-    /// What the system message is made of.
+    /// Returns the parts of the system message.
     pub(crate) fn system_input<'a>(
         &'a self,
         config: &'a SessionConfig,
@@ -394,13 +393,13 @@ impl PromptContext {
         system_input(config, &self.advertised, role, self.active.text())
     }
 
-    /// Notes what a call changed.
+    /// Records a file that a call changed.
     pub(crate) fn note_change(&mut self, workspace: &Workspace, change: &FileChange) {
         self.active.note(&workspace.root, change);
         self.last_write = Some(workspace.display(&change.path));
     }
 
-    /// Keeps with the conversation how declared tools are described, where that is not yet done.
+    /// Stores the descriptions of declared tools if that is not done yet.
     pub(crate) async fn keep_tool_descriptions(
         &mut self,
         transcript: &Transcript,
@@ -411,13 +410,13 @@ impl PromptContext {
         }
     }
 
-    /// Whether the model was told that plan mode is on.
+    /// Returns true if the last notice to the model said that plan mode is on.
     pub(crate) fn plan_mode_told(&self) -> bool {
         self.plan_mode_told
     }
 
-    /// Remembers what the model believes, for this process and for those that resume the
-    /// conversation.
+    /// Records whether the model was informed that plan mode is on, and stores it for processes
+    /// that resume the conversation.
     pub(crate) async fn note_plan_mode(
         &mut self,
         planning: bool,
@@ -431,11 +430,11 @@ impl PromptContext {
     }
 }
 
-/// So many sub-agents are part of the execution state, the newest.
+/// The maximum number of sub-agents in the execution state; the newest are kept.
 const SHOWN_CHILDREN: usize = 8;
 
-/// The step of the plan that is being done, and when it is done: as the item itself says, or else
-/// when the next one can begin.
+/// Returns the step of the plan that is in progress, and when the step is done: the condition in
+/// the item itself, or else that the next item can begin.
 fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     const CLAUSE: &str = "done when";
     let at = items
@@ -470,7 +469,7 @@ fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     })
 }
 
-/// The file that a call of this history changed last.
+/// Returns the file that a call in this history changed last.
 fn last_write(history: &[Arc<Entry>]) -> Option<String> {
     let changed = |entry: &Arc<Entry>| {
         let paths = entry.message.metadata.get(CHANGED)?.as_array()?;
@@ -479,7 +478,7 @@ fn last_write(history: &[Arc<Entry>]) -> Option<String> {
     history.iter().rev().find_map(changed)
 }
 
-/// What is to be known of the platform.
+/// Returns the hints for an operating system.
 fn platform(os: &str) -> Option<Prompt> {
     match os.split_whitespace().next()? {
         "linux" => Some(prompt!("../../prompts/platform_linux")),
@@ -488,12 +487,13 @@ fn platform(os: &str) -> Option<Prompt> {
     }
 }
 
-/// The role as the system message has it: the documents say what `AGENTS.md` says.
+/// Returns the role for the system message. `AGENTS.md` is left out, because the documents contain
+/// it.
 fn system_role(config: &SessionConfig) -> Option<String> {
     assembled_role(config, None)
 }
 
-/// The role of the agent with what belongs to it; none when none is configured.
+/// Returns the agent's role, its environment and further parts; `None` if no role is configured.
 fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
     let place = &config.prompt.environment;

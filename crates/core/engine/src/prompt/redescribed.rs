@@ -1,5 +1,4 @@
-//! Tools under another description than their own: one a conversation knows them by, or one in
-//! another language than English.
+//! Tools with a replaced description: one that the conversation first used, or a translation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +13,17 @@ use serde_json::Value;
 
 use crate::session::config::SessionConfig;
 
-/// Describes the tools in the language of this configuration.
+/// Translates the descriptions of the tools to the configured prompt language.
 pub(crate) fn translate(registry: &mut Registry, config: &SessionConfig) {
     let tools: Vec<_> = registry.iter().cloned().collect();
     for tool in tools {
         registry.register(in_language(tool, config.policy.prompt_language));
     }
-    // Those that tell of others tell it in that language.
+    // Tools that describe other tools now describe the translated ones.
     registry.set_protocol(config.model.tool_protocol);
 }
 
-/// The tool, described in this language where it can be.
+/// Returns the tool with its description in `language`, if there is a translation.
 pub(crate) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<dyn Tool> {
     let Some(prompt) = tool
         .prompt()
@@ -39,7 +38,7 @@ pub(crate) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<
         description,
         mut parameters,
     } = tool.spec().clone();
-    // Some go on with what is known only while haft runs.
+    // The description may continue with a part that is generated at run time.
     let rest = description
         .strip_prefix(english.description)
         .unwrap_or_default();
@@ -78,7 +77,7 @@ fn describe(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
     }
 }
 
-/// A tool under another description than its own.
+/// A tool with another description than its own.
 pub(crate) struct RedescribedTool {
     spec: ToolSpec,
     manual: Manual,

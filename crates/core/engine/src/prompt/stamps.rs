@@ -1,19 +1,19 @@
-//! Files and folders as they were when they were last read: as long as size, time and inode are the
-//! same, nobody reads them again.
+//! The state of files and folders when they were last read. As long as size, time and inode are
+//! unchanged, they are not read again.
 //!
-//! They are looked at right before a request instead of being watched: a watcher's notices come
-//! late, in bursts, or not at all on some file systems, while a look costs a few microseconds a
-//! file, misses nothing, and makes one change of ten.
+//! The stamps are checked right before a request instead of by a file watcher. On some file systems
+//! a watcher's notifications arrive late, in bursts, or not at all; a check costs a few
+//! microseconds per file, misses nothing, and combines successive changes into one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What was looked at. Nothing yet is never the same.
+/// The stamps of a set of paths. An empty set counts as changed.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps(Vec<(PathBuf, Option<WatchedStamp>)>);
 
-/// Size and time of a file; none when it is not there.
+/// Metadata that reveals a change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct WatchedStamp {
     size: u64,
@@ -34,15 +34,15 @@ fn stamp(path: &Path) -> Option<WatchedStamp> {
 }
 
 impl Stamps {
-    /// Looks at these. Take them before what they stand for is read: what changes in between is
-    /// read again.
+    /// Takes the stamps of `paths`. Must be called before the files are read, so that a change in
+    /// between is noticed.
     pub(crate) fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut stamps = Self::default();
         stamps.add(paths);
         stamps
     }
 
-    /// Looks at more.
+    /// Takes the stamps of more paths.
     pub(crate) fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         for path in paths {
             if !self.0.iter().any(|(known, _)| *known == path) {
@@ -52,7 +52,7 @@ impl Stamps {
         }
     }
 
-    /// Whether everything is as it was.
+    /// Returns true if no path has changed.
     pub(crate) fn same(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(|(path, seen)| stamp(path) == *seen)
     }

@@ -1,4 +1,4 @@
-//! The files a conversation is about: those it read or edited, and those its user mentions.
+//! The files a conversation is about: those it read or edited, and those the user mentions.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -8,21 +8,21 @@ use haft_project::KnowledgePaths;
 use haft_tool::ReadLedger;
 use haft_types::{Entry, Origin, Role};
 
-/// Longer words are no paths.
+/// Longer words are not considered paths.
 const LONGEST: usize = 512;
 
-/// The files the user's input name, whether or not they exist.
+/// The paths in the user's input, whether or not the files exist.
 #[derive(Default)]
 pub(crate) struct Mentions {
-    /// So many messages were looked through.
+    /// The number of messages that were scanned.
     seen: usize,
     paths: BTreeSet<PathBuf>,
 }
 
 impl Mentions {
-    /// Looks through the messages that are new.
+    /// Scans the messages added since the last call.
     pub(crate) fn look(&mut self, history: &[Arc<Entry>], knowledge: &KnowledgePaths) {
-        // After a compaction there are fewer, and what was mentioned stays mentioned.
+        // After a compaction the history is shorter. Earlier mentions are kept.
         let new = history.get(self.seen..).unwrap_or(history);
         self.seen = history.len();
         for message in new.iter().map(|entry| &entry.message) {
@@ -35,7 +35,7 @@ impl Mentions {
     }
 }
 
-/// Both kinds together.
+/// The files that were read or edited, together with the files that were mentioned.
 #[derive(Clone, Copy)]
 pub(crate) struct Touched<'a> {
     pub(crate) reads: &'a ReadLedger,
@@ -43,7 +43,8 @@ pub(crate) struct Touched<'a> {
 }
 
 impl Touched<'_> {
-    /// How many there are of each: as neither ever loses one, the same counts mean the same files.
+    /// Returns the number of read or edited files, and of mentioned files. Files are never removed,
+    /// so equal numbers mean equal sets.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.reads.count(), self.mentions.paths.len())
     }
@@ -57,7 +58,7 @@ impl Touched<'_> {
     }
 }
 
-/// The words that look like a path, as paths of the project.
+/// Finds words that look like paths, and resolves them below the project's root.
 fn paths_in(text: &str, knowledge: &KnowledgePaths) -> Vec<PathBuf> {
     let punctuation = |c: char| "\"'`()[]{}<>,;:!?@".contains(c);
     let words = text
@@ -73,7 +74,8 @@ fn paths_in(text: &str, knowledge: &KnowledgePaths) -> Vec<PathBuf> {
     found
 }
 
-/// The path without `.` and `..`; none when it leads above the top.
+/// Resolves `.` and `..` in a path. Returns `None` if the path leads above the root of the file
+/// system.
 fn clean(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {

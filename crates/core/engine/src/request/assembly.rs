@@ -1,4 +1,5 @@
-//! Assembles the next request from the session's parts, and emits events about its account.
+//! Assembles the next request from the session's parts, and emits events about the request's
+//! account.
 
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl Session {
         )
     }
 
-    /// Returns the request for these messages under these edits.
+    /// Assembles the request for `history` with `edits` applied.
     pub(crate) fn assembly_of(
         &self,
         history: &[Arc<Entry>],
@@ -97,7 +98,7 @@ impl Session {
         );
     }
 
-    /// Stores the decisions of the request's account and emits events about them.
+    /// Stores the decisions in the account of a request, and emits events about them.
     pub(crate) async fn take_account(
         &mut self,
         request: &Request,
@@ -113,7 +114,7 @@ impl Session {
 }
 
 impl Session {
-    /// Writes the whole text of results that are sent as excerpts to the files that the excerpts
+    /// Writes the full text of results that are sent as excerpts to the files that the excerpts
     /// name. A failure is reported; the store still has the text.
     fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
         let folder = &self.config.folders.workspace.spill;
@@ -141,7 +142,7 @@ impl Session {
     }
 }
 
-/// Returns the name of the cause of a prefix break, as events and the log have it.
+/// Returns the name of the cause of a prefix break, as used in events and the log.
 pub(crate) fn cause_of(account: &Account) -> Option<String> {
     let broken = account.prefix.as_ref()?.broken.as_ref()?;
     serde_json::to_value(broken.cause)
@@ -170,7 +171,7 @@ fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
             cost: broken.cost,
         });
     }
-    // Only the newest run counts: earlier copies may be further up.
+    // Only the last run of reminders counts: earlier copies may be part of the history.
     let is_reminder = |segment: &haft_types::Segment| segment.layer == Layer::Reminders;
     if let Some(end) = request.segments.iter().rposition(is_reminder) {
         let index = request.segments[..end]

@@ -1,10 +1,10 @@
-//! Compaction through the model: when it is due or asked for, older rounds are summarised, the
-//! summary passes the gate, and what is accepted is appended.
+//! Compacts the conversation: when compaction is due or requested, a model summarizes older rounds,
+//! the summary is checked, and an accepted summary is appended.
 //!
-//! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in
-//! its place. It is kept beside the messages and not among them, so that a later summary can take
-//! its place; the user is notified. Invariant: whatever the model that summarises does, the next
-//! request holds everything the ledger of the archived rounds lists.
+//! Nothing is ever deleted. If no acceptable summary can be made, a stand-in built without a model
+//! is sent in its place. The stand-in is stored separately from the messages, so that a later
+//! summary can replace it; the user gets a notice. Invariant: whatever the summarizing model does,
+//! the next request contains everything that the ledger of the archived rounds lists.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,21 +31,21 @@ use crate::hooks::HookEvent;
 use crate::session::Session;
 use crate::turn::turn_io::{EventSink, TurnIo};
 
-/// What came of a compaction that the user asked for, as a sentence.
+/// The outcome of a compaction that the user requested. Its `Display` is a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compacted {
-    /// Older rounds or steps are archived.
+    /// Older rounds or steps were archived.
     Archived {
-        /// What, such as `3 older rounds`.
+        /// The archived part, such as `3 older rounds`.
         what: String,
-        /// How many whole rounds.
+        /// The number of whole rounds.
         rounds: u32,
     },
-    /// There is nothing besides what always stays.
+    /// Only messages that are always kept are left.
     Nothing,
-    /// What must be kept of the older rounds takes as much room as they do.
+    /// The parts that must be kept of the older rounds take as much room as the rounds.
     NotWorthIt,
-    /// No summary could be had; why was said in an event.
+    /// No acceptable summary was made. An event reported the reason.
     Failed,
 }
 
@@ -62,21 +62,22 @@ impl fmt::Display for Compacted {
     }
 }
 
-/// The share of the safe zone below which nothing is left out: counts are estimates.
+/// The share of the safe zone below which nothing needs to be left out. It is less than 1 because
+/// token counts are estimates.
 const NEAR: f64 = 0.9;
 
-/// Who wants a compaction.
+/// The origin of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompactionTrigger<'a> {
-    /// The window fills.
+    /// The window is nearly full.
     Automatic,
-    /// The user, who may have said what to keep in particular.
+    /// The user, optionally with a text on what to keep.
     ByUser(Option<&'a str>),
 }
 
 impl Session {
-    /// Archives older rounds if the next request would come too close to the window. `input` is
-    /// what waits to be answered.
+    /// Archives older rounds if the next request would come too close to the window. `input` is the
+    /// user's input that is not answered yet.
     pub(crate) async fn compact_if_due(
         &mut self,
         input: &str,
@@ -87,8 +88,8 @@ impl Session {
         };
         let policy = &self.config.policy;
         let since = self.transcript.since_archive(self.sent.stand_in_message());
-        // Nothing has been answered since: what was used last says nothing of what would be sent
-        // now.
+        // Without a reply since the last archive, the last usage does not apply to the next
+        // request.
         if !since
             .iter()
             .any(|entry| entry.message.role == Role::Assistant)
@@ -119,9 +120,8 @@ impl Session {
             .map(drop)
     }
 
-    /// Archives older rounds because the user wants it. `focus` says what to keep in particular.
-    /// Automatic compactions that were given up after too many failures are tried again from
-    /// now on.
+    /// Archives older rounds at the user's request. `focus` describes what to keep in particular.
+    /// Automatic compactions that stopped after too many failures are tried again from now on.
     pub async fn compact_now(
         &mut self,
         focus: Option<&str>,
@@ -137,8 +137,8 @@ impl Session {
         compacted
     }
 
-    /// The next request as it would be now, with a text for input that is still to be given; `None`
-    /// where none can be made.
+    /// Returns the next request, with a placeholder if the user's input is still missing. Returns
+    /// `None` if no request can be built.
     pub fn next_request(&self) -> Option<Assembly> {
         self.assembly_of(&self.history_with_input(), self.sent.edited())
             .ok()
@@ -168,7 +168,7 @@ impl Session {
         let quoted = self
             .quote_archive(&plan)
             .map_or_else(String::new, |quote| format!("; {quote} to write again"));
-        // What people took out of sight stays out of sight of whoever summarises.
+        // Messages that the user removed are hidden from the summarizing model as well.
         plan.messages = self.sent.edited().seen(&plan.messages, counter.as_ref());
         let ledger = self.ledger_of(&plan);
         let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else {
@@ -195,7 +195,7 @@ impl Session {
         io.emit(news(CompactionPhase::Started, &plan, message));
         let session = self.transcript.history().to_vec();
         let mut refused = None;
-        // One that is refused is asked for once more, with the reason.
+        // A rejected summary is requested once more, with the reason.
         for _ in 0..2 {
             let wish = SummaryWish {
                 focus,
@@ -204,8 +204,7 @@ impl Session {
             };
             let made = match self.summarise(&plan, wish, io).await {
                 Ok(made) => made,
-                // Nobody failed: it is not wanted any more, and the next request is what it would
-                // have been.
+                // A cancellation is not counted as a failure. The next request is unchanged.
                 Err(_) if io.cancel.is_cancelled() => {
                     let message =
                         "Nothing was archived (interrupted). The conversation is as it was."
@@ -232,7 +231,7 @@ impl Session {
         self.fail_to_archive(&plan, kept, &why, io).await
     }
 
-    /// Stores an accepted summary. From now on it stands for what the plan archives.
+    /// Stores an accepted summary, which replaces the archived messages in later requests.
     async fn archive(
         &mut self,
         plan: &CompactionPlan,
@@ -265,8 +264,7 @@ impl Session {
         })
     }
 
-    /// Sends what must be kept in place of a summary that could not be had. It is not stored as
-    /// one.
+    /// Sets the stand-in for a summary that could not be made, and records the failure.
     async fn fail_to_archive(
         &mut self,
         plan: &CompactionPlan,
@@ -286,8 +284,8 @@ impl Session {
         Ok(Compacted::Failed)
     }
 
-    /// Whether the next request will be read anew anyway, for the most part: then archiving costs
-    /// nothing more, and everything that waits is done together.
+    /// Returns true if most of the next request will miss the cache anyway. Archiving then costs
+    /// nothing extra, so all pending changes are made together.
     fn is_rewriting(&self) -> bool {
         self.is_cold()
             || self
@@ -295,28 +293,28 @@ impl Session {
                 .is_ok_and(|next| next.account.rewrites_history())
     }
 
-    /// Whether the next request must leave out more than the one before, and clearing results is
-    /// not enough. `last` is what that one took.
+    /// Returns true if the next request must leave out more than the previous one and clearing
+    /// results is not enough. `last` is the usage of the previous request.
     fn is_short_of_room(&self, last: Usage) -> bool {
         let policy = &self.config.policy;
         let model = &self.config.model;
         let new = self.transcript.tokens_since_reply() as f64 * model.tokenizer_factor;
         let zone = policy.safe_zone_tokens(model).unwrap_or(u64::MAX) as f64;
         let share = policy.compact_cold_at * f64::from(policy.usable_window(model));
-        // What is far below need not be built to be known.
+        // If the request is certainly small enough, it need not be assembled.
         last.total() as f64 + new > share.max(NEAR * zone)
             && self
                 .assembly()
                 .is_ok_and(|next| next.account.is_short_of_room(policy))
     }
 
-    /// What must survive, with what stands beside the messages: open items of the list, and
-    /// whatever runs.
+    /// Returns everything that a summary must preserve, including open TODO items and running
+    /// programs.
     pub(crate) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
         let masked = |text: String| self.config.safety.masker.mask(&text).into_owned();
         let items = match self.agents.rank {
             Rank::Main => self.prompt.todo().items(),
-            // The list is the main agent's.
+            // The list belongs to the main agent.
             Rank::Sub => Vec::new(),
         };
         let open = items
@@ -339,7 +337,7 @@ impl Session {
         )
     }
 
-    /// Sends this in place of a summary that could not be had.
+    /// Stores `text` as the stand-in for a summary that could not be made.
     async fn stand_in_for(
         &mut self,
         plan: &CompactionPlan,
@@ -360,7 +358,8 @@ impl Session {
             .await
     }
 
-    /// What is added to the news of a failure.
+    /// Returns the sentence to add to a failure message once automatic compaction has stopped;
+    /// empty before that.
     fn whether_tried_again(&self) -> &'static str {
         if self.sent.has_given_up() {
             GIVEN_UP
@@ -383,8 +382,8 @@ impl Session {
         self.ask_summariser(&request, limit, io).await
     }
 
-    /// Asks the models that write summaries, one after another while they have too much to do, and
-    /// the main model last.
+    /// Asks the models that write summaries in order until one is not overloaded, and the main
+    /// model last.
     pub(crate) async fn ask_summariser(
         &mut self,
         request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
@@ -424,8 +423,8 @@ impl Session {
         }
     }
 
-    /// Opens the next model that is to write summaries; one that cannot be opened is reported and
-    /// left out.
+    /// Opens the next model that writes summaries. A model that cannot be opened is reported and
+    /// skipped.
     fn open_summariser(&mut self, io: &mut TurnIo<'_>) {
         while self.summariser.is_none()
             && let Some(next) = self.services.models.summarisers.pop_front()
@@ -443,7 +442,8 @@ impl Session {
     }
 }
 
-/// Sends a request beside the conversation, within its limits; only retries are told of.
+/// Sends a request that is not part of the conversation, within the budget. Only its retries are
+/// shown.
 pub(crate) async fn ask_aside(
     client: &mut Client,
     meter: &mut Meter,
@@ -460,16 +460,15 @@ pub(crate) async fn ask_aside(
     paid.send(client, meter, cancel, &mut tell).await
 }
 
-/// A summary as a model wrote it.
+/// A model's reply to a request for a summary.
 pub(crate) struct Summary {
     pub(crate) reply: Reply,
-    /// Who wrote it.
+    /// The model that wrote the summary.
     pub(crate) by: ModelSpec,
     pub(crate) cost: Option<Cost>,
 }
 
 impl Summary {
-    /// What it cost.
     pub(crate) fn usage_event(&self) -> EventBody {
         EventBody::Usage {
             model: self.by.full_name(),
@@ -479,12 +478,11 @@ impl Summary {
         }
     }
 
-    /// Its text.
     pub(crate) fn text(&self) -> String {
         self.reply.parts.iter().filter_map(text_of).collect()
     }
 
-    /// Its text, if the model wrote to the end and nothing else.
+    /// Returns the text if the model finished it and called no tools.
     pub(crate) fn written(&self) -> Result<String, SummaryRefusal> {
         const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
         let calls = self
@@ -503,7 +501,7 @@ impl Summary {
     }
 }
 
-/// Said once automatic compactions are given up.
+/// Shown when automatic compactions stop.
 const GIVEN_UP: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
                         yourself.";
 

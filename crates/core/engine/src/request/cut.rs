@@ -1,10 +1,10 @@
-//! Continues a reply that was cut off by the output limit, with further requests whose replies
-//! become one message.
+//! Continues a reply that was cut off by the output limit. The replies to the further requests are
+//! merged into one message.
 //!
 //! The partial reply is sent back as a prefill if the model supports it, else with an instruction
 //! to continue. These requests are not part of the conversation and are not logged: the next
-//! request holds the whole reply. A reply that was cut off inside a tool call is not continued; the
-//! call check refuses that call.
+//! request contains the merged reply. A reply that was cut off inside a tool call is not continued;
+//! the call check rejects that call.
 
 use std::sync::Arc;
 
@@ -20,12 +20,11 @@ use crate::turn::Nudge;
 use crate::turn::reply::ShownReply;
 use crate::turn::turn_io::TurnIo;
 
-/// Maximum continuations of one reply.
+/// The maximum number of continuations of one reply.
 const CONTINUATIONS: u32 = 5;
 
 impl Session {
-    /// Continues the reply as far as needed. If that fails, returns the partial reply and the
-    /// error.
+    /// Continues the reply as far as needed. On an error, returns the partial reply and the error.
     pub(crate) async fn continued(
         &mut self,
         request: &Request,
@@ -62,7 +61,7 @@ impl Session {
         let prefill = self.config.model.capabilities.prefill;
         let mut parts = partial.parts.clone();
         if prefill && let Some(Part::Text { text, .. }) = parts.last_mut() {
-            // APIs reject a prefill that ends in white space.
+            // APIs reject a prefill that ends in whitespace.
             text.truncate(text.trim_end().len());
         }
         let mut begun = Message::new(
@@ -102,7 +101,7 @@ impl Session {
     }
 }
 
-/// Returns true if the reply was cut off in its text, where it can be continued, not in a call.
+/// Returns true if the reply was cut off in its text, where it can be continued, and not in a call.
 fn can_go_on(reply: &Reply) -> bool {
     let ends_in_words =
         matches!(reply.parts.last(), Some(Part::Text { text, .. }) if !text.trim().is_empty());

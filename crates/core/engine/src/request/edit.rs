@@ -1,7 +1,7 @@
-//! The context editor: lists what is sent, tells what an edit would cost, and keeps edits with the
-//! conversation.
+//! The context editor: lists the messages in a request, quotes the cost of an edit, and stores
+//! edits with the conversation.
 //!
-//! Invariant: an edit is stored before it applies, and stored messages are never touched.
+//! Invariant: an edit is stored before it applies, and stored messages are never changed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,70 +21,69 @@ use crate::error::EditContextError;
 use crate::session::Session;
 use crate::turn::turn_io::EventSink;
 
-/// What the cache does with a message in the next request.
+/// The effect of the provider's cache on a message in the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheState {
-    /// Read.
+    /// The message is read from the cache.
     Cached,
-    /// Written.
+    /// The message is written to the cache.
     Written,
-    /// Neither.
+    /// The message is neither read from the cache nor written to it.
     Not,
 }
 
-/// A message as the editor lists it.
+/// A message as listed by the editor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextLine {
-    /// By which it is edited.
+    /// The id by which edits refer to the message.
     pub id: MessageId,
-    /// Who speaks.
     pub role: Role,
-    /// The tools it calls or whose result it is.
+    /// The tools that the message calls, or the tool whose result it is.
     pub tools: Vec<String>,
-    /// Its layer in the next request; absent when it is not sent.
+    /// The layer in the next request; `None` if the message is not sent.
     pub layer: Option<Layer>,
-    /// Its estimated tokens, as it is sent, or stored where it is not.
+    /// The estimated tokens as sent, or as stored if the message is not sent.
     pub tokens: u32,
-    /// When it was made.
+    /// The time the message was created.
     pub at: Timestamp,
-    /// What the cache does with it in the next request.
+    /// The effect of the cache on the message in the next request; `None` if the message is not
+    /// sent.
     pub cache: Option<CacheState>,
-    /// What became of it by edits.
+    /// The effect of edits on the message.
     pub edited: Option<Edited>,
-    /// What it would cost to leave it out now, its block whole; absent when it is not sent or has
-    /// to be.
+    /// The cost of removing the message now, with its whole block; `None` if the message is not
+    /// sent or cannot be removed.
     pub removal: Option<Quote>,
-    /// The first message of its block.
+    /// The id of the first message in the block.
     pub block: ShortId,
-    /// How it begins.
+    /// The beginning of the text.
     pub words: String,
 }
 
-/// What came of an edit, or would.
+/// The effect of an edit, made or only quoted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditNews {
-    /// What the next request costs for it.
+    /// The cost of the edit in the next request.
     pub quote: Quote,
-    /// How many edits are in force afterwards.
+    /// The number of edits in force after this one.
     pub in_force: usize,
 }
 
-/// A text that can stand for messages.
+/// A text that can replace messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeSummary {
-    /// The text.
     pub text: String,
-    /// Why no model's text is in it, where that is so.
+    /// The reason why the text was made without a model; `None` if a model wrote it.
     pub without_model: Option<String>,
 }
 
 impl Session {
-    /// The edits of this conversation.
+    /// Returns the edits of this conversation.
     pub fn edits(&self) -> &Edits {
         self.sent.edits()
     }
 
-    /// The messages that these ids and ranges name.
+    /// Returns the messages that ids and ranges refer to.
     pub fn choose_messages(
         &self,
         words: &[String],
@@ -98,7 +97,7 @@ impl Session {
         )
     }
 
-    /// Every message of the conversation, and what would become of it in the next request.
+    /// Lists every message of the conversation with its effect on the next request.
     pub async fn context_lines(&mut self) -> Result<Vec<ContextLine>, EditContextError> {
         drop(self.refresh_prompt()?);
         let (cache, idle) = self.known_to_cache().await?;
@@ -161,7 +160,7 @@ impl Session {
         Ok(lines)
     }
 
-    /// What an edit would cost with the next request. Nothing is changed.
+    /// Returns the cost of an edit in the next request. Changes nothing.
     pub async fn quote_edit(&mut self, edit: &ContextEdit) -> Result<EditNews, EditContextError> {
         drop(self.refresh_prompt()?);
         let history = self.history_with_input();
@@ -185,7 +184,7 @@ impl Session {
         })
     }
 
-    /// Makes an edit: from the next request on it applies.
+    /// Stores an edit. It applies from the next request on.
     pub async fn edit_context(
         &mut self,
         mut edit: ContextEdit,
@@ -200,8 +199,8 @@ impl Session {
         Ok(news)
     }
 
-    /// A text to stand for these messages: a model's, if it passes the gate, else what must be kept
-    /// of them, word for word.
+    /// Returns a text to replace messages: a model's summary if it passes the check, else the parts
+    /// that must be kept, word for word.
     pub async fn summary_of(
         &mut self,
         ids: &[MessageId],
@@ -237,7 +236,7 @@ impl Session {
         }
     }
 
-    /// The same without asking a model.
+    /// Like [`Self::summarize_messages`], but without asking a model.
     pub fn summary_without_model(
         &self,
         ids: &[MessageId],
@@ -263,7 +262,7 @@ impl Session {
         })
     }
 
-    /// These messages as an archive of their own.
+    /// Returns the plan that archives exactly these messages.
     fn plan_of(&self, ids: &[MessageId]) -> Result<CompactionPlan, EditContextError> {
         let chosen = self
             .transcript
@@ -300,7 +299,7 @@ impl Session {
         })
     }
 
-    /// What the cache should hold, and how long ago it was asked last.
+    /// Returns the expected content of the provider's cache, and the time since the last request.
     async fn known_to_cache(&self) -> Result<(PrefixCache, Duration), StoreError> {
         let outlines = self
             .services
@@ -323,8 +322,8 @@ impl Session {
         Ok((prefix_cache_of(&outlines, &self.config.model, blocks), idle))
     }
 
-    /// The messages the next request is made from, with a stand-in for input that is still to be
-    /// given.
+    /// Returns the messages for the next request, with a placeholder if the user's input is still
+    /// missing.
     pub(crate) fn history_with_input(&self) -> Cow<'_, [Arc<Entry>]> {
         self.sent.history_with_input(
             self.transcript.history(),
@@ -333,8 +332,8 @@ impl Session {
     }
 }
 
-/// What the cache does with each segment, from what it does with all of them. The tools stand
-/// before the first.
+/// Determines the cache state of each segment from the usage of the whole request. The tools
+/// precede the first segment.
 fn states(
     usage: Usage,
     tokens: impl Iterator<Item = u32>,
@@ -344,7 +343,7 @@ fn states(
     let scale = usage.all_input() as f64 / counted.max(1) as f64;
     let mut end = sent.first().map_or(0, |tools| tools.tokens);
     let mut state = |tokens: u32| {
-        // Totals are rounded: a message belongs where its middle lies.
+        // Totals are rounded, so a message is classified by its middle.
         let middle = (end as f64 + f64::from(tokens) / 2.0) * scale;
         end += u64::from(tokens);
         if middle < usage.cached_input as f64 {

@@ -8,17 +8,17 @@ use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, SentSegment}
 use crate::error::Notice;
 use crate::session::Session;
 
-/// The number of recent requests that a cache may still hold.
+/// The number of recent requests that the provider's cache may still hold.
 const RECENT: usize = 64;
 
 impl Session {
-    /// What another model, which has seen nothing of this conversation, is paid for what was sent
-    /// last; `None` before the first request.
+    /// Quotes a switch to a model that has cached nothing of this conversation. Returns `None`
+    /// before the first request.
     pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
         Some(self.newest_sent()?.switch(to))
     }
 
-    /// Quotes a change of the system message; `None` before the first request.
+    /// Quotes a change of the system message. Returns `None` before the first request.
     pub fn quote_system(&self) -> Option<Quote> {
         Some(self.newest_sent()?.change(
             ContextChange::From(0),
@@ -27,14 +27,14 @@ impl Session {
         ))
     }
 
-    /// What is paid for having waited so long; `None` while the cache should hold what was sent
-    /// last.
+    /// Quotes the cost of a cache that has expired since the last request. Returns `None` while the
+    /// cache should be warm.
     pub fn quote_waiting(&self) -> Option<Quote> {
         self.newest_sent()?
             .waited(self.transcript.idle()?, &self.config.model)
     }
 
-    /// Quotes archiving these rounds, without the summary.
+    /// Quotes archiving the rounds of `plan`, without the cost of the summary.
     pub(crate) fn quote_archive(&self, plan: &CompactionPlan) -> Option<Quote> {
         let segments = &self.sent.last()?.segments;
         let is_history = |one: &SentSegment| !matches!(one.layer, Layer::System | Layer::Documents);
@@ -51,8 +51,8 @@ impl Session {
         (quote.tokens > 0).then_some(quote)
     }
 
-    /// Says first what a resumed conversation will write again because the model is another one, or
-    /// because of the time.
+    /// Adds a notice if a resumed conversation must be written to the cache again, because of
+    /// another model or an expired cache.
     pub(crate) fn quote_resumption(&mut self) {
         let model = self.config.model.full_name();
         let message = match self.sent.last().map(|sent| sent.model.clone()) {
@@ -70,7 +70,7 @@ impl Session {
         }));
     }
 
-    /// Returns the expected content of the cache, according to the last request.
+    /// Returns the expected content of the provider's cache after the last request.
     fn newest_sent(&self) -> Option<PrefixCache> {
         let blocks = self.transcript.blocks();
         let of = |message: MessageId| blocks.get(&message).copied().unwrap_or(1);
@@ -79,8 +79,8 @@ impl Session {
     }
 }
 
-/// A logged request as the context engine compares it, and the tokens of its tools. Policy and
-/// edits are not in the log.
+/// Converts a logged request to the form the context engine compares, and returns the tokens of its
+/// tools. Policy and edits are not in the log.
 pub fn sent_of(outline: &RequestOutline) -> (Sent, u32) {
     let sent = Sent {
         model: outline.summary.model.clone(),
@@ -101,8 +101,8 @@ pub fn sent_of(outline: &RequestOutline) -> (Sent, u32) {
     (sent, u32::try_from(tools).unwrap_or(u32::MAX))
 }
 
-/// What the cache of a model should hold after these requests of a conversation. `blocks` tells how
-/// many content blocks a message has.
+/// Returns the expected content of the model's cache after the logged requests of a conversation.
+/// `blocks` returns the number of content blocks of a message.
 pub fn prefix_cache_of(
     outlines: &[RequestOutline],
     model: &ModelSpec,

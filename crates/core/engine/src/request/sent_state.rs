@@ -1,8 +1,8 @@
-//! What was sent, and what of it is remembered for the next request: the last request, what it left
-//! out, people's edits, and what stands in for a summary that could not be had.
+//! Keeps the state of sent requests that the next request depends on: the last request, what it
+//! left out, the user's edits, and the stand-in for a failed summary.
 //!
-//! Invariant: whatever one request decides for later ones is stored before the request is sent, so
-//! that a resumed conversation sends the same.
+//! Invariant: a decision that affects later requests is stored before the request is sent, so that
+//! a resumed conversation sends equal messages.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,35 +25,36 @@ use crate::stored_state::{
     self, FailedSummaries, SentEdits, SentPolicy, StoredState, SummaryStandIn,
 };
 
-/// Summaries in a row that may fail or be refused before none is asked for any more.
+/// The number of consecutive failed or rejected summaries after which automatic compaction stops.
 const MOST_FAILURES: u32 = 3;
 
-/// What stands for the user's input while nobody has given it.
+/// The placeholder for the user's input in a preview.
 const UNSAID: &str = "[the user's next input]";
 
-/// What earlier requests leave for the next one.
+/// The state that earlier requests leave for the next one.
 pub(crate) struct SentState {
-    /// What was made for earlier requests.
+    /// Cached parts of earlier requests.
     memo: Memo,
-    /// The request before.
+    /// The last request.
     last: Option<Sent>,
-    /// What pruning has decided so far.
+    /// The results that pruning has cleared so far.
     cleared: Option<Cleared>,
-    /// What else requests have decided for later ones.
+    /// Other decisions that apply to later requests.
     carried: Option<Carried>,
-    /// What people have edited of what is sent, and what that comes to.
+    /// The user's edits of the context, and their combined effect.
     edits: Edits,
     edited: EditState,
-    /// Sent in place of a summary that could not be had; it is no message of the conversation.
+    /// Sent in place of a summary that could not be made. Not a message of the conversation.
     stand_in: Option<Arc<Entry>>,
-    /// Summaries in a row that failed or were refused.
+    /// The number of consecutive summaries that failed or were rejected.
     failed_summaries: u32,
-    /// Counted tokens a request may take, once the provider has refused a larger one.
+    /// The maximum number of locally counted tokens of a request, set after the provider has
+    /// rejected a larger one.
     most: Option<u64>,
 }
 
 impl SentState {
-    /// As it was when the conversation was left. `last` is the newest request of the log.
+    /// Restores the state of a conversation. `last` is the newest request in the log.
     pub(crate) fn restore(
         last: Option<Sent>,
         history: &[Arc<Entry>],
@@ -76,29 +77,29 @@ impl SentState {
         }
     }
 
-    /// The request before.
     pub(crate) fn last(&self) -> Option<&Sent> {
         self.last.as_ref()
     }
 
-    /// What has been left out so far because room was short.
+    /// Returns the results that pruning has cleared so far.
     pub(crate) fn cleared(&self) -> Option<&Cleared> {
         self.cleared.as_ref()
     }
 
-    /// Whether nothing of what was sent last can be in the provider's cache any more.
+    /// Returns true if the provider's cache can no longer hold any part of the last request.
     pub(crate) fn is_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
         is_cold(model, self.last.as_ref(), idle)
     }
 
-    /// Whether the newest request held this message as it is stored.
+    /// Returns true if the last request contained this message unchanged.
     pub(crate) fn holds_whole(&self, entry: &Entry) -> bool {
         let id = entry.message.message_id;
         let mut sent = self.last.iter().flat_map(|sent| &sent.segments);
         sent.any(|segment| segment.message == id && segment.hash == entry.hash)
     }
 
-    /// What the cache should hold, as far as the last request tells.
+    /// Returns the expected content of the provider's cache after the last request; `None` before
+    /// the first one.
     pub(crate) fn expected_cache(
         &self,
         model: &ModelSpec,
@@ -115,7 +116,7 @@ impl SentState {
         Some(cache)
     }
 
-    /// What a request is built from, with what earlier ones have decided.
+    /// Adds the decisions of earlier requests to a snapshot.
     pub(crate) fn remembered<'a>(
         &'a self,
         edits: &'a EditState,
@@ -132,7 +133,7 @@ impl SentState {
         }
     }
 
-    /// Keeps what this request decided.
+    /// Stores the decisions that a request made for later ones.
     pub(crate) async fn keep(
         &mut self,
         account: Account,
@@ -161,18 +162,18 @@ impl SentState {
         Ok(())
     }
 
-    /// People's edits.
     pub(crate) fn edits(&self) -> &Edits {
         &self.edits
     }
 
-    /// What they come to.
+    /// Returns the combined effect of the edits.
     pub(crate) fn edited(&self) -> &EditState {
         &self.edited
     }
 
-    /// Stores an edit, which applies from then on. It is added to what is stored: nobody's edit is
-    /// undone by another, and what cannot be understood is not overwritten.
+    /// Stores an edit, which applies from then on. The edit is added to the stored list instead of
+    /// the copy in memory, so that no concurrent edit is lost. A list that cannot be parsed is not
+    /// overwritten.
     pub(crate) async fn edit(
         &mut self,
         edit: ContextEdit,
@@ -189,7 +190,7 @@ impl SentState {
         Ok(())
     }
 
-    /// The messages the next request is made from.
+    /// Returns the messages that the next request is built from.
     pub(crate) fn history_to_send<'a>(&self, history: &'a [Arc<Entry>]) -> Cow<'a, [Arc<Entry>]> {
         match &self.stand_in {
             None => Cow::Borrowed(history),
@@ -197,7 +198,8 @@ impl SentState {
         }
     }
 
-    /// The same with a text for input that is still to be given, where the model waits for it.
+    /// Returns the messages to send, followed by a placeholder if the model waits for the user's
+    /// input.
     pub(crate) fn history_with_input<'a>(
         &self,
         history: &'a [Arc<Entry>],
@@ -221,13 +223,13 @@ impl SentState {
         Cow::Owned(history)
     }
 
-    /// What is sent in place of a summary.
+    /// Returns the stand-in for a failed summary.
     pub(crate) fn stand_in_message(&self) -> Option<&Message> {
         self.stand_in.as_ref().map(|entry| &entry.message)
     }
 
-    /// Sends this in place of a summary that could not be had. It is no message of the
-    /// conversation, but a run that goes on with it sends the same.
+    /// Sets the stand-in for a summary that could not be made. It is not a message of the
+    /// conversation, but it is stored, so that a resumed conversation sends it as well.
     pub(crate) async fn stand_in(
         &mut self,
         message: Message,
@@ -242,7 +244,7 @@ impl SentState {
         Ok(())
     }
 
-    /// A summary has taken the place of what stood in for it.
+    /// Removes the stand-in after a summary has replaced it.
     pub(crate) async fn end_stand_in(
         &mut self,
         transcript: &Transcript,
@@ -253,7 +255,7 @@ impl SentState {
         Ok(())
     }
 
-    /// One more summary has failed or was refused.
+    /// Counts a summary that failed or was rejected.
     pub(crate) async fn note_failure(
         &mut self,
         transcript: &Transcript,
@@ -262,7 +264,7 @@ impl SentState {
             .await
     }
 
-    /// A summary was accepted, or the user wants another try.
+    /// Resets the count of failures after an accepted summary or at the user's request.
     pub(crate) async fn forget_failures(
         &mut self,
         transcript: &Transcript,
@@ -282,24 +284,23 @@ impl SentState {
         Ok(())
     }
 
-    /// Whether so many summaries have failed that none is asked for any more.
+    /// Returns true if automatic compaction has stopped after too many failures.
     pub(crate) fn has_given_up(&self) -> bool {
         self.failed_summaries >= MOST_FAILURES
     }
 
-    /// No request may take more counted tokens from now on: the provider has refused a larger one.
+    /// Limits the counted tokens of later requests after the provider has rejected a larger one.
     pub(crate) fn limit_tokens(&mut self, most: u64) {
         self.most = Some(most);
     }
 
-    /// Another model is asked, whose provider has refused nothing yet.
+    /// Removes the limit after a switch to another model.
     pub(crate) fn lift_limit(&mut self) {
         self.most = None;
     }
 }
 
-/// What was sent in place of a summary, as long as the conversation has the messages it goes on
-/// with.
+/// Restores the stand-in if the conversation still has the first message that follows it.
 fn restored_stand_in(
     SummaryStandIn(kept): SummaryStandIn,
     history: &[Arc<Entry>],
@@ -313,7 +314,7 @@ fn restored_stand_in(
     there.then(|| Entry::new(message, counter))
 }
 
-/// What was sent last before this process, from the request log.
+/// Returns the last request in the log.
 pub(crate) async fn last_sent(
     store: &dyn Store,
     transcript: &Transcript,
@@ -351,7 +352,7 @@ pub(crate) async fn last_sent(
         model: summary.model,
         tools: ToolSet::new(tools, counter).hash,
         policy: state.take().map_or_else(
-            || config.policy.for_model(&config.model).hash(),
+            || config.policy.hash_for(&config.model),
             |SentPolicy(hash)| hash,
         ),
         edits: state.take().and_then(|SentEdits(hash)| hash),

@@ -1,5 +1,5 @@
-//! Describes images for a model that takes none. A model of the role `vision` describes each image
-//! once, and the text is stored with the message of the image.
+//! Describes images for a model that does not accept them. A model with the role `vision` describes
+//! each image once, and the text is stored with the conversation.
 //!
 //! Invariant: an image is never left out silently: an event reports why it has no description.
 
@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
 impl Session {
-    /// Returns descriptions of the images as text; `None` if the model takes images itself.
+    /// Returns descriptions of the images as text; `None` if the model accepts images itself.
     pub(crate) async fn described(
         &mut self,
         images: &[Image],
@@ -49,7 +49,7 @@ impl Session {
         Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }
 
-    /// Asks the models of the role in order until one is not overloaded.
+    /// Asks the models of the role `vision` in order until one is not overloaded.
     async fn ask_vision(&mut self, image: &Image, io: &mut TurnIo<'_>) -> Result<String, String> {
         let mut last = String::new();
         for name in self.services.shared.opener.for_vision.clone() {

@@ -1,4 +1,4 @@
-//! What a session is opened with: its values ([`SessionConfig`]) and the ports it works through
+//! The values a session is opened with ([`SessionConfig`]), and the ports it works through
 //! ([`Services`]).
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,30 +32,26 @@ use crate::turn::answer::AnswerSchema;
 pub struct Services {
     /// Services that the session shares with the agents it starts.
     pub shared: Arc<SharedServices>,
-    /// Who is asked.
     pub models: ModelServices,
-    /// What this conversation has running beside its calls.
+    /// Programs and tasks that the conversation's calls leave running.
     pub running: Arc<Running>,
 }
 
 /// The services that a session and all agents it starts have in common. They live as long as the
 /// last of these sessions.
 pub struct SharedServices {
-    /// Where conversations are kept.
     pub store: Arc<dyn Store>,
     /// Saves files before they are changed.
     pub changes: Arc<dyn ChangeRecords>,
-    /// Makes copies of the project for sub-agents; without it they work in the project itself.
+    /// Makes copies of the project for sub-agents. Without it, sub-agents that need a copy are not
+    /// started.
     pub copies: Option<Arc<dyn ProjectCopies>>,
-    /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
-    /// Tells the time.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids.
     pub ids: Arc<dyn IdSource>,
     /// Opens further models: those of sub-agents, and those that the user switches to.
     pub opener: ModelOpener,
-    /// The agents that run in this process, and the groups they are in.
+    /// The agents that run in this process, and their groups.
     pub hub: Arc<Hub>,
     /// The usage that counts toward the limits. Sessions that run side by side may share it.
     pub budget: SharedBudget,
@@ -65,159 +61,153 @@ pub struct SharedServices {
 pub struct ModelServices {
     /// The main model.
     pub client: Client,
-    /// Who is asked in its place while it has too much to do, in order.
+    /// The models to use, in order, if the main model is overloaded.
     pub fallbacks: VecDeque<Standby>,
-    /// Who writes summaries, in order; the main model when there is none.
+    /// The models that write summaries, in order; the main model if empty.
     pub summarisers: VecDeque<Standby>,
 }
 
 /// The settings of a session, from flags and configuration.
 #[derive(Clone)]
 pub struct SessionConfig {
-    /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one
-    /// the user talks to.
+    /// The agent's name in events, approvals and messages: [`MAIN_AGENT`](crate::MAIN_AGENT) for
+    /// the one that the user talks to.
     pub agent: String,
-    /// The model.
     pub model: ModelSpec,
-    /// How requests are built.
+    /// Controls how requests are built.
     pub policy: Policy,
-    /// What the system message says beside tools and documents.
+    /// The parts of the system message besides tools and documents.
     pub prompt: PromptSettings,
-    /// Where it works.
     pub folders: SessionFolders,
-    /// What it knows of the project.
+    /// The sources of knowledge about the project.
     pub knowledge: KnowledgeSettings,
-    /// What the model can call.
+    /// The tools offered to the model.
     pub tools: ToolSettings,
-    /// What may not happen.
+    /// Permissions and the masking of secrets.
     pub safety: SafetySettings,
-    /// When a turn ends.
+    /// The limits of a turn and the conditions for its end.
     pub task: TaskSettings,
-    /// Who is called at the points of a run, in order.
+    /// The hooks, in call order.
     pub callbacks: Vec<Arc<dyn Callback>>,
-    /// Under which current conversations are kept, usually the project's path.
+    /// The key under which the current conversation is stored, usually the project's path.
     pub namespace: String,
-    /// What the user must see first, once.
+    /// Notices to show to the user once, at the start of the next turn.
     pub notices: Vec<Notice>,
 }
 
-/// What the prompt says of the model itself and its surroundings.
+/// The parts of the prompt about the model's role and environment.
 #[derive(Clone, Debug, Default)]
 pub struct PromptSettings {
-    /// The role of the model.
     pub roles: Roles,
-    /// The machine as the prompt describes it.
+    /// The description of the machine.
     pub environment: haft_context::Environment,
-    /// Whether the project's rules are in the prompt.
     pub rules: ProjectRules,
-    /// Paths named as the focus of the task.
+    /// Paths listed as the focus of the task.
     pub focus_files: Vec<String>,
 }
 
-/// The role of the model: the `[roles]` section, with the files it names already read.
+/// The role of the model: the `[roles]` section, with the contents of the files it names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
-    /// The role definition of the main agent; a built-in one when absent.
+    /// The role of the main agent; `None` for the built-in one.
     pub main: Option<String>,
-    /// A system prompt that stands in place of the role.
+    /// A system prompt that replaces the role.
     pub system_prompt: Option<String>,
     /// Text added as the last section.
     pub append: Option<String>,
-    /// How to finish, for a sub-agent.
+    /// Instructions on how to finish, for a sub-agent.
     pub completion: Option<String>,
-    /// What stands in the place of built-in sections: the `[prompt]` section, with the files it
-    /// names already read.
+    /// Replacements for built-in sections: the `[prompt]` section, with the contents of the files
+    /// it names.
     pub sections: PromptSections,
 }
 
-/// Whether the project's rules are in the prompt.
+/// Controls whether the system prompt contains the project's rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRules {
-    /// It is.
     #[default]
     Told,
-    /// It is not: a sub-agent whose file does not ask for them.
+    /// Used for sub-agents, unless their file requests the rules.
     LeftOut,
 }
 
 /// The folders of a session.
 #[derive(Clone)]
 pub struct SessionFolders {
-    /// Those tools work in.
+    /// The folders that tools work in.
     pub workspace: Workspace,
-    /// Those of haft's own, which no scan for changes looks into.
+    /// haft's own folders, which are excluded from scans for changes.
     pub private: Vec<PathBuf>,
-    /// Where copies of the project lie in which sub-agents work.
+    /// The folder of the project copies that sub-agents work in.
     pub worktrees: PathBuf,
 }
 
-/// Where a session's knowledge comes from.
+/// The sources of a session's knowledge.
 #[derive(Clone)]
 pub struct KnowledgeSettings {
-    /// Where knowledge of the project is looked for, and whether its own files are obeyed.
+    /// The search paths for knowledge of the project, and whether the project is trusted.
     pub paths: KnowledgePaths,
-    /// Documentation of libraries the project uses.
+    /// The documentation of libraries that the project uses.
     pub libraries: Libraries,
-    /// How external tools are used.
+    /// The usage of external tools.
     pub tool_help: ToolHelp,
     /// The namespace of the project's notes, usually that of its conversations.
     pub notes: String,
-    /// Agents that come from no file.
+    /// Agents that are given by the configuration instead of by files.
     pub agents: Vec<AgentDefinition>,
 }
 
-/// What the model can call.
+/// The tools of a session, and the settings that apply to all of them.
 #[derive(Clone, Default)]
 pub struct ToolSettings {
-    /// Tools beside the built-in ones, after them in order.
+    /// Tools besides the built-in ones, in order.
     pub further: Vec<Arc<dyn Tool>>,
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
-    /// empty.
+    /// The tools to offer: names, aliases, groups, profiles, `*`, `none`. The default set if empty.
     pub offered: Vec<String>,
-    /// What of them may be offered at all, to sub-agents too; everything when absent.
+    /// The tools that may be offered at all, also to sub-agents; `None` allows every tool.
     pub within: Option<Vec<String>>,
-    /// Whether they are an agent's file's, which may name tools that are not here.
+    /// If true, `offered` comes from an agent file, and unknown names are ignored: such a file may
+    /// be made for other programs.
     pub of_agent_file: bool,
-    /// The user's profiles of tools.
+    /// The user's tool profiles.
     pub profiles: BTreeMap<String, Vec<String>>,
     /// The observers of every call.
     pub observers: Vec<Arc<dyn CallObserver>>,
-    /// The environment of child processes.
+    /// The environment variables of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
 }
 
-/// What may not be kept, and what may not happen.
+/// The settings that restrict what is stored and what may run.
 #[derive(Clone, Default)]
 pub struct SafetySettings {
-    /// Finds secrets that may not be kept.
+    /// Removes secrets from everything that is stored.
     pub masker: Masker,
-    /// What may happen without asking.
+    /// The rules and the mode that decide what may run without approval.
     pub permissions: Permissions,
-    /// What others share that decide on what may run.
+    /// State shared by all permission checks of the session.
     pub shared: Arc<DecisionState>,
 }
 
 /// The goal of a turn, its limits, and the approver of its calls.
 #[derive(Clone, Default)]
 pub struct TaskSettings {
-    /// What the run may use up.
     pub limits: TurnLimits,
-    /// Whether the task is a goal: only the model's report that it is reached ends a turn.
+    /// If true, the task is a goal: only the model's report that it is reached ends a turn.
     pub goal: bool,
-    /// What the final answer must look like.
+    /// The schema that the final answer must match; `None` for any answer.
     pub answer: Option<AnswerSchema>,
-    /// What becomes of what is still running when a turn is over.
+    /// Controls what happens to running tasks at the end of a turn.
     pub leftovers: Leftovers,
     /// The approver of calls. Without one, a call that needs approval is refused.
     pub approver: Option<Arc<dyn Approver>>,
 }
 
-/// What becomes of sessions and background tasks when a turn is over.
+/// Controls what happens to terminal sessions and background tasks at the end of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They are ended: nobody will be there to look after them.
+    /// Ends them, because no later turn could use them.
     #[default]
     End,
-    /// They go on while the conversation is open.
+    /// Lets them continue while the conversation is open.
     Keep,
 }

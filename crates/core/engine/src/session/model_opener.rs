@@ -1,4 +1,4 @@
-//! How models are opened by their names, when they are needed and not before.
+//! Opens models by name, only when they are needed.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use haft_model::Client;
 
 type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
 
-/// How models are opened by their names.
+/// Opens models by name, for sub-agents and images.
 #[derive(Clone)]
 pub struct ModelOpener {
     open: Arc<Opener>,
-    /// The model of sub-agents whose file names none; that of whoever starts them when absent.
+    /// The model of sub-agents whose file names none; `None` for the model of the starting session.
     pub(crate) for_sub_agents: Option<String>,
-    /// The models that describe pictures for those that take none, in order.
+    /// The models that describe images for models that accept none, in order.
     pub(crate) for_vision: Vec<String>,
 }
 
 impl ModelOpener {
-    /// Models that are opened in this way; the error is for people.
+    /// Creates an opener that calls `open`, which returns an error for the user.
     pub fn new(open: impl Fn(&str) -> Result<Client, String> + Send + Sync + 'static) -> Self {
         Self {
             open: Arc::new(open),
@@ -26,7 +26,7 @@ impl ModelOpener {
         }
     }
 
-    /// The same with this model for sub-agents whose file names none.
+    /// Sets the model for sub-agents whose file names none.
     #[must_use]
     pub fn for_sub_agents(self, name: Option<String>) -> Self {
         Self {
@@ -35,8 +35,7 @@ impl ModelOpener {
         }
     }
 
-    /// The same with these models to describe pictures, asked in order while those before have too
-    /// much to do.
+    /// Sets the models that describe images. Each is used if the previous ones are overloaded.
     #[must_use]
     pub fn for_vision(self, names: Vec<String>) -> Self {
         Self {
@@ -50,14 +49,14 @@ impl ModelOpener {
     }
 }
 
-/// A model that waits until it is needed. Neither its key nor its server is asked for before.
+/// A model that is opened only if it is needed: neither its key nor its server is accessed before.
 pub struct Standby {
     name: String,
     open: Box<dyn FnOnce() -> Result<Client, String> + Send + Sync>,
 }
 
 impl Standby {
-    /// The model of this name; `open` is called at most once, when it is needed.
+    /// Creates a standby for the model `name`. `open` is called at most once.
     pub fn new(
         name: impl Into<String>,
         open: impl FnOnce() -> Result<Client, String> + Send + Sync + 'static,
@@ -72,7 +71,7 @@ impl Standby {
         &self.name
     }
 
-    /// Its name, and the client, or why there is none.
+    /// Opens the model. Returns its name, and the client or an error for the user.
     pub(crate) fn open(self) -> (String, Result<Client, String>) {
         (self.name, (self.open)())
     }

@@ -1,8 +1,8 @@
-//! The models of a session: who is asked when one cannot answer, and how many tokens a text has for
-//! them.
+//! The models of a session: switching between them, and correcting token counts by each model's
+//! tokenizer factor.
 //!
-//! Invariant: `config.model` is what `services.models.client` asks, with the factor that its
-//! replies have taught so far.
+//! Invariant: `config.model` describes the model of `services.models.client`, including the
+//! tokenizer factor learned so far.
 
 use haft_context::ContextError;
 use haft_model::{Client, ModelError};
@@ -12,27 +12,27 @@ use super::Session;
 use crate::error::EngineError;
 use crate::turn::turn_io::TurnIo;
 
-/// Another model could not be chosen.
+/// A failure to switch to another model.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
-    /// It cannot be opened.
+    /// The model cannot be opened.
     #[error("`{name}` cannot be used: {problem}")]
     Unusable {
-        /// The model.
         name: String,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         problem: String,
     },
-    /// No request can be made for it.
+    /// No request can be built for the model.
     #[error(transparent)]
     Context(#[from] ContextError),
 }
 
-/// How often a request that the provider refuses as too long is made shorter.
+/// The maximum number of times that a request is shortened after the provider rejected it as too
+/// long.
 pub(crate) const MOST_SQUEEZES: u32 = 4;
 
 impl Session {
-    /// Takes over what earlier runs of the conversation have learned of the model.
+    /// Applies the tokenizer factor learned for the current model, if there is one.
     pub(crate) fn remember_factor(&mut self) {
         if let Some(factor) = self.meter.factor(&self.config.model.full_name()) {
             self.config.model.tokenizer_factor = factor;
@@ -40,7 +40,7 @@ impl Session {
         }
     }
 
-    /// Learns from a reply how many tokens of the model a counted one is.
+    /// Learns the tokenizer factor from a reply. `counted` is the local token count of the request.
     pub(crate) async fn learn_factor(
         &mut self,
         counted: u64,
@@ -59,7 +59,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks this model from the next request on.
+    /// Switches to the model `name` from the next request on.
     pub fn use_model(&mut self, name: &str) -> Result<(), SwitchError> {
         let unusable = |problem| SwitchError::Unusable {
             name: name.to_owned(),
@@ -69,7 +69,7 @@ impl Session {
         let spec = client.spec().clone();
         let before = std::mem::replace(&mut self.services.models.client, client);
         if let Err(error) = self.stand_before(spec) {
-            // The one before can still be asked.
+            // Restores the previous model.
             let spec = before.spec().clone();
             self.services.models.client = before;
             self.stand_before(spec)?;
@@ -80,7 +80,7 @@ impl Session {
         Ok(())
     }
 
-    /// Speaks to this model: its window, its protocol, its names for tools.
+    /// Makes `model` the current one: adapts the safe zone and renders the prompt for it.
     fn stand_before(&mut self, model: ModelSpec) -> Result<(), ContextError> {
         let zone = self.config.policy.safe_zone_tokens(&model)?;
         self.config.prompt.environment.safe_zone_tokens = Some(zone);
@@ -88,8 +88,8 @@ impl Session {
         self.prompt.render(&self.config)
     }
 
-    /// Makes requests shorter than the one the provider has refused as too long: its window is
-    /// smaller than was declared, or its tokens are. `step` counts from 1.
+    /// Limits requests to three quarters of one that the provider rejected as too long, because its
+    /// window or its tokenizer differs from the declared one. `step` counts from 1.
     pub(crate) fn squeeze(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
         let counted = refused.tokens();
         let most = counted * 3 / 4;
@@ -105,7 +105,7 @@ impl Session {
         });
     }
 
-    /// The client, if its requests can be paid within the limits.
+    /// Returns the client, or an error if the limits require a price and the model has none.
     fn payable(&self, client: Client) -> Result<Client, String> {
         let refused = client.spec().price.is_none() && self.meter.needs_price();
         if refused {
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Goes over to the next model of the chain that can be used. `false` when there is none.
+    /// Switches to the next usable fallback model. Returns `false` if there is none.
     pub(crate) fn switch_model(
         &mut self,
         error: &ModelError,

@@ -1,9 +1,8 @@
-//! The permission mode of an open session. The user changes it at any moment; the model reads of it
-//! where it has to know.
+//! The permission mode of an open session. The user can change it at any time, also during a turn.
 //!
-//! Tools and system message stay as they were, so that no prefix is rewritten: what the model must
-//! know of another mode is said once, in a message of its own behind everything that was sent.
-//! Invariant: no request is built whose model believes in the other state of plan mode.
+//! Tools and system message are not rendered again, so that the cached prefix remains valid; a
+//! change of plan mode is announced to the model in a message at the end. Invariant: before every
+//! request, the model is informed whether plan mode is on.
 
 use std::sync::Arc;
 
@@ -14,33 +13,32 @@ use crate::agents::parent::Rank;
 use crate::calls::permit::Permit;
 use crate::error::EngineError;
 
-/// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as
-/// well.
+/// Changes the permission mode, also while a turn runs. The change applies to sub-agents as well.
 #[derive(Clone)]
 pub struct ModeSwitch(Arc<Permit>);
 
 impl ModeSwitch {
-    /// From the next call on this mode decides.
+    /// Sets the mode from the next call on.
     pub fn set(&self, mode: PermissionMode) {
         self.0.set_mode(mode);
     }
 }
 
 impl Session {
-    /// How the mode is changed.
+    /// Returns a handle to change the mode.
     pub fn mode_switch(&self) -> ModeSwitch {
         ModeSwitch(Arc::clone(&self.permit))
     }
 
-    /// How much may happen without asking now.
+    /// Returns the current permission mode.
     pub fn mode(&self) -> PermissionMode {
         self.permit.mode()
     }
 
-    /// Tells the model that plan mode has begun or is over, if it does not know.
+    /// Informs the model that plan mode has begun or ended, unless it is informed already.
     pub(crate) async fn tell_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
-        // Sub-agents live for one task; a call that is refused says why.
+        // A sub-agent lives for one task; a denied call reports the mode.
         if planning == self.prompt.plan_mode_told() || self.agents.rank == Rank::Sub {
             return Ok(());
         }

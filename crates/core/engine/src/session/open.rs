@@ -1,4 +1,4 @@
-//! Opens a conversation: a new one, the current one of the project, or one by its id.
+//! Opens a conversation: a new one, the current one of the project, or one chosen by id.
 
 use std::sync::Arc;
 
@@ -28,60 +28,57 @@ use crate::prompt::redescribed::translate;
 use crate::request::sent_state::{SentState, last_sent};
 use crate::stored_state::StoredState;
 
-/// Which conversation to open.
+/// The choice of a conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// A new one, named after the first line of this text.
+    /// A new conversation, named after the first line of a text.
     New {
-        /// Usually the task.
+        /// The text, usually the task.
         title: String,
     },
-    /// The same with an id that whoever opens it has chosen.
+    /// A new conversation with a given id.
     NewAs {
-        /// Usually the task.
+        /// The text that the conversation is named after, usually the task.
         title: String,
-        /// Must be free.
+        /// The id, which must not be in use.
         id: ConversationId,
     },
-    /// The current one of the namespace, or a new one with this title when there is none.
+    /// The current conversation of the namespace, or a new one if there is none.
     Current {
-        /// The title of a new one; without it a missing conversation is an error.
+        /// The title of a new conversation; if `None`, a missing conversation is an error.
         or_new: Option<String>,
     },
-    /// The one with this id, name, or unique beginning of an id.
+    /// The conversation with this id, name, or unique prefix of an id.
     Named(String),
-    /// A copy of that one, which goes its own way from here; where there is none to copy, as
-    /// without this.
+    /// A copy of another conversation. If that conversation does not exist, the inner choice
+    /// applies unchanged.
     Fork(Box<Which>),
 }
 
-/// A conversation could not be opened.
+/// A failure to open a conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is nothing to go on with.
+    /// There is no current conversation.
     #[error("there is no conversation to continue here")]
     NothingToContinue,
-    /// No conversation has this id or name.
     #[error("there is no conversation `{0}`")]
     Unknown(String),
-    /// The id of a new conversation is another one's.
+    /// The chosen id of a new conversation is already in use.
     #[error("there is a conversation `{0}` already")]
     Taken(ConversationId),
-    /// Several conversations fit.
+    /// Several conversations match.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
     Ambiguous {
-        /// What was given.
         name: String,
-        /// What fits.
+        /// The matching conversations.
         candidates: String,
     },
-    /// The choice of tools names something that is not there.
+    /// The chosen tools include an unknown name.
     #[error(transparent)]
     UnknownTool(#[from] UnknownChoice),
-    /// The system prompt could not be made.
+    /// The system prompt could not be built.
     #[error(transparent)]
     Context(#[from] ContextError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -112,7 +109,8 @@ impl Session {
             .await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
         let hooks = hooks.with_conversation(conversation.id.as_str());
-        // Taken before anything is read: what is in memory must stay all there is.
+        // The lock is taken before anything is read, so that no other process changes the
+        // conversation afterwards.
         let store = &services.shared.store;
         let lock = store.try_lock(&conversation.id).await?;
         let mut messages = Vec::new();
@@ -157,8 +155,8 @@ impl Session {
         Self::load(config, services, registry, opened, descent).await
     }
 
-    /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and
-    /// the current conversation stays what it is. The store need not know it.
+    /// Opens a conversation read-only, with the given messages: nothing is written, and the current
+    /// conversation stays unchanged. The conversation need not be in the store.
     pub async fn look(
         mut config: SessionConfig,
         services: Services,
@@ -348,10 +346,10 @@ impl Session {
     }
 }
 
-/// What the others read of a main agent without a role of its own.
+/// The role that other agents see for a main agent without a configured role.
 const THE_USERS_AGENT: &str = "The agent the user talks to.";
 
-/// Where a session comes from, and whom it can start.
+/// The links of a session to the agent that started it and to the agents it can start.
 struct Lineage {
     roster: Option<Arc<SubagentRoster>>,
     mailbox: Option<Mailbox>,
@@ -359,7 +357,7 @@ struct Lineage {
     inherited: Option<Inherited>,
 }
 
-/// A conversation that was found or made, and who is called while it is open.
+/// A conversation that is being opened, and its hooks.
 struct Opened {
     found: FoundConversation,
     hooks: HookRunner,
@@ -438,7 +436,7 @@ async fn find_or_plan(
     ))
 }
 
-/// The first line of the task, short enough for a table.
+/// Returns the first line of the task, short enough for a table.
 pub(crate) fn title_of(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text

@@ -1,4 +1,4 @@
-//! One run of a session: takes the input in, has the turn driven, and reports how it ended.
+//! Runs one turn of a session: appends the input, drives the turn, and reports its outcome.
 
 use std::path::Path;
 
@@ -23,17 +23,18 @@ use crate::turn::resume::{self, Resumption};
 use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
 use crate::turn::{End, Position, Reason, Turn, Unfinished};
 
-/// How a run ended, and whether the model ever answered.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
-    /// The last event, without secrets.
+    /// The last event, with secrets masked.
     pub result: TurnResult,
-    /// Whether no request ever got a valid reply: the fault is in the configuration or the server.
+    /// True if no request ever got a valid reply, which points to a fault in the configuration or
+    /// the server.
     pub never_valid: bool,
 }
 
 impl Session {
-    /// Runs one turn to its outcome. Without input it goes on with a turn that was interrupted.
+    /// Runs one turn to its outcome. Without input, continues a turn that was interrupted.
     pub async fn run(
         &mut self,
         input: Option<String>,
@@ -61,7 +62,7 @@ impl Session {
         self.report(end, &turn, never_valid, &mut io).await
     }
 
-    /// How one turn of this session is watched and stopped.
+    /// Creates the event output of one turn, which also carries its cancellation.
     pub(crate) fn turn_io<'a>(
         &self,
         sink: &'a mut dyn EventSink,
@@ -72,7 +73,8 @@ impl Session {
         TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).after(self.seq)
     }
 
-    /// The end of the turn, and whether the last request could never have had a valid reply.
+    /// Runs the turn and returns its end. The flag is true if the last request could never have got
+    /// a valid reply.
     async fn run_turn(
         &mut self,
         input: Option<String>,
@@ -84,7 +86,7 @@ impl Session {
             self.announce(io);
         }
         let position = self.take_input(input, io).await;
-        // A conversation is reported only once it exists.
+        // The event is emitted only once the conversation exists.
         if !stored {
             self.announce(io);
         }
@@ -107,8 +109,8 @@ impl Session {
         self.tell_hook_notices(io);
     }
 
-    /// Mends the end of the conversation, takes the user's input in, and says where the turn
-    /// begins.
+    /// Completes an interrupted turn, appends the user's input, and returns the position at which
+    /// the turn begins.
     async fn take_input(
         &mut self,
         input: Option<String>,
@@ -151,7 +153,7 @@ impl Session {
                 }
                 self.take_words(&text, Origin::Joined, io).await?;
             }
-            // A round without its answer still runs, and what the user says joins it.
+            // A turn without an answer is still open, so the input joins it.
             Position::WantsReply if !self.transcript.history().is_empty() => {
                 self.take_words(&text, Origin::Joined, io).await?;
             }
@@ -168,7 +170,7 @@ impl Session {
         Ok(Position::WantsReply)
     }
 
-    /// The user's word on what a call put before them.
+    /// Returns the result of a call that asked the user.
     fn answered(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN && self.mode() != PermissionMode::Plan;
         let mode = if over {
@@ -179,7 +181,7 @@ impl Session {
         Envelope::success(format!("The user answered: {text}{mode}"))
     }
 
-    /// The user's input with what is said of the files they mention.
+    /// Returns the user's input with notes on the files it mentions.
     pub(crate) fn treated(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
         let tools = self.prompt.registry().told();
@@ -195,8 +197,8 @@ impl Session {
         )
     }
 
-    /// Appends the user's input. Compaction comes first: it looks at the conversation the input
-    /// will be answered in.
+    /// Appends the user's input. Compaction runs first, on the conversation that the input will be
+    /// answered in.
     async fn take_words(
         &mut self,
         text: &str,
@@ -224,17 +226,17 @@ impl Session {
             .await
     }
 
-    /// Sends these images with the user's next input.
+    /// Adds images to the user's next input.
     pub fn attach(&mut self, images: Vec<Image>) {
         self.attached.extend(images);
     }
 
-    /// Whether only the model's own report ends a turn.
+    /// Returns true if only the model's report that the goal is reached ends a turn.
     fn pursues_goal(&self) -> bool {
         self.config.task.goal && self.prompt.completes()
     }
 
-    /// What a reply without calls would leave to be done.
+    /// Returns the work that a reply without calls would leave unfinished.
     pub(crate) async fn unfinished(&self) -> Option<Unfinished> {
         let completes = self.prompt.completes();
         if self.pursues_goal() {
@@ -242,8 +244,8 @@ impl Session {
         } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
         } else if self.agents.rank == Rank::Sub || !self.transcript.round_used(names::TODO_WRITE) {
-            // The list is the main agent's, and a round that did not touch it is about something
-            // else.
+            // The list belongs to the main agent, and a round that did not change it is about
+            // another topic.
             None
         } else {
             Some(self.prompt.todo().open_items().await)
@@ -290,7 +292,7 @@ impl Session {
         give_back_memory();
         let mut result = turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
-        // Whoever is given it may keep it or put it before another model.
+        // The caller may store the result or send it to another model.
         mask_text(&self.config.safety.masker, &mut result.message);
         mask_text(&self.config.safety.masker, &mut result.text);
         self.seq = io.seq();
@@ -302,7 +304,7 @@ impl Session {
     }
 }
 
-/// What a path is that the user's input may mention; `None` if there is nothing.
+/// Returns the kind of a path that the user's input may mention; `None` if it does not exist.
 pub fn mention_kind(path: &Path) -> Option<MentionKind> {
     let found = std::fs::metadata(path).ok()?;
     Some(if found.is_dir() {
@@ -312,5 +314,5 @@ pub fn mention_kind(path: &Path) -> Option<MentionKind> {
     })
 }
 
-/// What is added to the input that sets a goal.
+/// The instruction appended to the input that sets a goal.
 const GOAL: Prompt = prompt!("../../prompts/goal");

@@ -1,12 +1,12 @@
-//! Keeps secrets out of what is stored and sent.
+//! Keeps secrets out of stored and sent messages.
 //!
 //! Messages are masked before they enter the history, so that memory, store and request always
-//! agree. A call runs with the arguments the model wrote; only what is kept of it is masked.
+//! agree. A call runs with the arguments that the model wrote; only the stored copy is masked.
 
 use haft_text::Masker;
 use haft_types::{Envelope, Message, Part, Thinking};
 
-/// Takes the secrets out of a message.
+/// Masks the secrets in a message.
 pub(crate) fn mask_message(masker: &Masker, message: &mut Message) {
     for part in &mut message.content {
         match part {
@@ -19,7 +19,7 @@ pub(crate) fn mask_message(masker: &Masker, message: &mut Message) {
     }
 }
 
-/// Takes the secrets out of a result.
+/// Masks the secrets in a result.
 pub(crate) fn mask_envelope(masker: &Masker, envelope: &mut Envelope) {
     mask_text(masker, &mut envelope.text);
     masker.mask_json(&mut envelope.data);
@@ -28,15 +28,14 @@ pub(crate) fn mask_envelope(masker: &Masker, envelope: &mut Envelope) {
     }
 }
 
-/// Takes the secrets out of a text.
 pub(crate) fn mask_text(masker: &Masker, text: &mut String) {
     if let std::borrow::Cow::Owned(masked) = masker.mask(text) {
         *text = masked;
     }
 }
 
-/// Reasoning that was changed no longer fits its signature, so it goes without one and is not sent
-/// back.
+/// Masks the secrets in reasoning. Changed reasoning no longer matches its signature, so the
+/// signature is removed and the reasoning is not sent back.
 fn mask_thinking(masker: &Masker, thinking: &mut Thinking) {
     let raw_changes = thinking
         .raw
@@ -53,8 +52,8 @@ fn mask_thinking(masker: &Masker, thinking: &mut Thinking) {
     }
 }
 
-/// Whether arguments hold the word that stands for a secret: written to a file it would put an end
-/// to the secret there.
+/// Returns true if arguments contain the placeholder of a masked secret. Writing the placeholder to
+/// a file would destroy the secret there.
 pub(crate) fn holds_a_mask(arguments: &str) -> bool {
     arguments.match_indices("[masked: ").any(|(at, start)| {
         let name = arguments[at + start.len()..]

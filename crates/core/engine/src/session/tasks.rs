@@ -1,8 +1,9 @@
-//! What a conversation has running beside its calls: the model hears once of each background task
-//! that has ended, whoever watches hears of it, and at the end of a run nothing is left.
+//! The background tasks and terminal sessions of a conversation. Each ended task is announced to
+//! the model once, changes are emitted as events, and the tasks are ended with the run unless they
+//! should be kept.
 //!
-//! Invariant: an announcement is a message of the stored history and names its tasks in its
-//! metadata, so that a resumed conversation knows what was announced and what was lost.
+//! Invariant: an announcement is a message of the stored history and lists its tasks in its
+//! metadata, so that a resumed conversation can tell announced tasks from lost ones.
 
 use std::sync::Arc;
 
@@ -17,13 +18,13 @@ use crate::error::EngineError;
 use crate::stored_state::{EndedTasks, StoredState};
 use crate::turn::turn_io::TurnIo;
 
-/// How many tasks one message announces.
+/// The maximum number of tasks in one announcement.
 const MOST: usize = 64;
-/// Under which key of its metadata an announcement names its tasks.
+/// The metadata key under which an announcement lists its tasks.
 const ANNOUNCED: &str = "background_tasks";
 
 impl Session {
-    /// Tells the model which tasks have ended, as one message of the conversation.
+    /// Appends one message that tells the model which tasks have ended.
     pub(crate) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         self.tell_tasks(io);
         let ended = self.services.running.take_ended(MOST);
@@ -51,7 +52,7 @@ impl Session {
                 .from(Origin::Engine),
             )
             .await?;
-        // The others were reported when they ended.
+        // The other tasks were reported when they ended.
         for report in ended
             .into_iter()
             .filter(|report| report.phase == TaskPhase::Lost)
@@ -61,15 +62,15 @@ impl Session {
         Ok(())
     }
 
-    /// Tells whoever watches which tasks were started and have ended.
+    /// Emits events for the tasks that were started or have ended.
     pub(crate) fn tell_tasks(&self, io: &mut TurnIo<'_>) {
         for report in self.services.running.changes() {
             io.emit(event(report));
         }
     }
 
-    /// The turn is over: ends what is left running, where nobody will look after it, and writes
-    /// down what became of it.
+    /// Ends the tasks that are left after a turn, unless they should be kept, and stores their
+    /// reports.
     pub(crate) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
         self.tell_tasks(io);
         match self.config.task.leftovers {
@@ -87,7 +88,7 @@ impl Session {
     }
 }
 
-/// Takes from the history of a resumed conversation what became of its tasks.
+/// Restores the tasks of a resumed conversation from its history and stored state.
 pub(crate) fn remember(running: &Running, history: &[Arc<Entry>], state: &mut StoredState) {
     for entry in history {
         for result in entry.message.tool_results() {

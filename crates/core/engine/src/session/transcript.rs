@@ -1,8 +1,8 @@
-//! What was said in a conversation, in memory exactly as it is stored, and what is kept beside the
-//! messages.
+//! The messages of a conversation, in memory exactly as they are stored, and the documents stored
+//! with them.
 //!
-//! Invariant: a message is in [`Transcript::history`] exactly when it is in the store, in the same
-//! order, and without secrets.
+//! Invariant: [`Transcript::history`] contains exactly the messages in the store, in order and with
+//! secrets masked.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::stored_state::{self, StateDocument};
 use crate::turn::Unfinished;
 use crate::turn::resume::{self, Begun, Resumption};
 
-/// A conversation that was found or made, before anything else is known of it.
+/// A conversation that was found or drafted, before its state is loaded.
 pub(crate) struct FoundConversation {
     pub(crate) conversation: Conversation,
-    /// Whether the store knows it.
+    /// True if the conversation is in the store.
     pub(crate) resumed: bool,
     pub(crate) messages: Vec<Message>,
-    /// Held while the session has it open: nobody else writes to it.
+    /// Held while the session has the conversation open: no other process can write to it.
     pub(crate) lock: Option<WriteLock>,
 }
 
-/// Whether a conversation that comes into being is from then on the current one of its namespace.
+/// Controls whether a new conversation becomes the current one of its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnCreation {
     MakeCurrent,
@@ -45,30 +45,30 @@ pub(crate) struct Transcript {
     services: Arc<SharedServices>,
     masker: Masker,
     conversation: Conversation,
-    /// Nobody else writes to the conversation while this session has it open.
+    /// Keeps other processes from writing to the conversation while it is open.
     _lock: Option<WriteLock>,
-    /// Whether the store knows the conversation yet.
+    /// True once the conversation is in the store.
     stored: bool,
     on_creation: OnCreation,
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
     /// The calls with effects that were started.
     begun: HashSet<Begun>,
-    /// Whether the newest message was noted as the end of its turn when the conversation was
+    /// True if the newest message was recorded as the end of its turn when the conversation was
     /// opened.
     turn_ended: bool,
 }
 
-/// What comes of a call.
+/// The parts of a call's result.
 pub(crate) struct ResultParts {
     pub(crate) envelope: Envelope,
     pub(crate) images: Vec<Image>,
-    /// The files it changed, as the record of changes saw it.
+    /// The files that the call changed, according to the change record.
     pub(crate) changed: Vec<String>,
 }
 
 impl Transcript {
-    /// Takes over the messages of a conversation, and reads what was noted of them.
+    /// Takes the messages of a conversation, and reads the facts recorded about them.
     pub(crate) async fn load(
         services: Arc<SharedServices>,
         masker: Masker,
@@ -96,8 +96,8 @@ impl Transcript {
             .map(|message| message.message_id.short())
             .collect();
         let counter = services.counter.as_ref();
-        // Not collected: a list of pointers would be made in the place of the messages, and keep
-        // all their room.
+        // Pushed instead of collected: `collect` would build the list of pointers in the allocation
+        // of the messages, and keep all its memory.
         let mut history = Vec::with_capacity(messages.len());
         history.extend(
             messages
@@ -126,17 +126,15 @@ impl Transcript {
         &self.conversation.id
     }
 
-    /// Every message, in order.
     pub(crate) fn history(&self) -> &[Arc<Entry>] {
         &self.history
     }
 
-    /// Whether the store knows the conversation yet.
     pub(crate) fn is_stored(&self) -> bool {
         self.stored
     }
 
-    /// A message id whose short form is free in this conversation.
+    /// Returns a message id whose short form is unused in this conversation.
     pub(crate) fn fresh_id(&self) -> MessageId {
         loop {
             let id = self.services.ids.message_id();
@@ -146,18 +144,19 @@ impl Transcript {
         }
     }
 
-    /// A message that is not part of the conversation yet.
+    /// Creates a message without appending it.
     pub(crate) fn draft(&self, role: Role, content: Vec<Part>) -> Message {
         Message::new(self.fresh_id(), role, content, self.services.clock.now())
     }
 
-    /// The same of text alone.
+    /// Creates a message of text without appending it.
     pub(crate) fn draft_text(&self, role: Role, text: impl Into<String>) -> Message {
         Message::text(self.fresh_id(), role, text, self.services.clock.now())
     }
 
-    /// Stores a message, then takes it into memory. The first one brings a new conversation into
-    /// being, in one transaction: a kill leaves either both or nothing.
+    /// Stores a message, then adds it to the history. The first message also creates a new
+    /// conversation, in the transaction that stores it: if the process is killed, both are stored
+    /// or neither.
     pub(crate) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
         secrets::mask_message(&self.masker, &mut message);
         let store = &self.services.store;
@@ -189,7 +188,7 @@ impl Transcript {
         self.append(message).await
     }
 
-    /// The same with images after the text.
+    /// Like [`Self::append_user`], with images after the text.
     pub(crate) async fn append_user_with(
         &mut self,
         text: String,
@@ -201,12 +200,12 @@ impl Transcript {
         self.append(message).await
     }
 
-    /// Appends a message that haft writes by itself in the user's place, in the tag that says so.
+    /// Appends a message that haft writes in the user's place, marked by a tag.
     pub(crate) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
         self.append_user(tagged(text), Origin::Engine).await
     }
 
-    /// Appends what came of a call. `tool` is the tool's own name, whatever the model called it.
+    /// Appends the result of a call. `tool` is the canonical name of the tool.
     pub(crate) async fn append_result(
         &mut self,
         call: &ToolCall,
@@ -217,7 +216,7 @@ impl Transcript {
             changed,
         }: ResultParts,
     ) -> Result<(), EngineError> {
-        // APIs want the name under which the call stands in the reply.
+        // APIs require the name that the reply uses for the call.
         let reply = self
             .history
             .iter()
@@ -247,7 +246,7 @@ impl Transcript {
         .await
     }
 
-    /// The messages since the newest archive: that of a summary, or what stands in for one.
+    /// Returns the messages since the newest archive, which is a summary or its stand-in.
     pub(crate) fn since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
         let summary = self
             .history
@@ -261,7 +260,7 @@ impl Transcript {
         &self.history[stand_in.map_or(0, later).max(summary)..]
     }
 
-    /// The results of the round so far, the newest first.
+    /// Returns the results of the current round, newest first.
     fn results(&self) -> impl Iterator<Item = &Message> {
         let round = self
             .history
@@ -272,18 +271,18 @@ impl Transcript {
         round.filter(|message| message.role == Role::Tool)
     }
 
-    /// Which result of its round the next one is.
+    /// Returns the number of the round's next result, counting from 1.
     fn step(&self) -> usize {
         self.results().count() + 1
     }
 
-    /// Whether the round has called this tool.
+    /// Returns true if the round has called this tool.
     pub(crate) fn round_used(&self, tool: &str) -> bool {
         self.results()
             .any(|message| message.metadata.get(TOOL).is_some_and(|name| name == tool))
     }
 
-    /// Notes that a call with effects begins.
+    /// Records that a call with effects begins.
     pub(crate) async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
         let Some(message_id) = self.last_reply() else {
             return Ok(());
@@ -300,7 +299,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Notes that the newest message ends its turn.
+    /// Records that the newest message ends its turn.
     pub(crate) async fn note_turn_ended(&self, outcome: Outcome) -> Result<(), EngineError> {
         let Some(last) = self.history.last() else {
             return Ok(());
@@ -316,7 +315,7 @@ impl Transcript {
             .await?)
     }
 
-    /// Keeps a document with the conversation.
+    /// Stores a document with the conversation.
     pub(crate) async fn keep_state<T: StateDocument + Sync>(
         &self,
         document: &T,
@@ -329,7 +328,7 @@ impl Transcript {
         .await?)
     }
 
-    /// The same for a document that may hold secrets.
+    /// Like [`Self::store_state`], but masks secrets in the document first.
     pub(crate) async fn keep_masked_state<T: StateDocument + Sync>(
         &self,
         document: &T,
@@ -339,17 +338,16 @@ impl Transcript {
         Ok(stored_state::write_masked(store, &self.conversation.id, document, masker).await?)
     }
 
-    /// Whether the turn that was run last in an earlier process is over.
+    /// Returns true if the last turn of an earlier process ended.
     pub(crate) fn turn_ended(&self) -> bool {
         self.turn_ended
     }
 
-    /// What has to be mended at the end of the conversation, and where the next turn begins.
+    /// Determines which calls lack a result, and where the next turn begins.
     pub(crate) fn resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
         resume::resumption(&self.history, &self.begun, unfinished)
     }
 
-    /// How many rounds there are.
     pub(crate) fn rounds(&self) -> u32 {
         self.history
             .iter()
@@ -363,19 +361,18 @@ impl Transcript {
             .rfind(|entry| entry.message.role == Role::Assistant)
     }
 
-    /// The id of the model's newest reply.
     pub(crate) fn last_reply(&self) -> Option<MessageId> {
         self.newest_reply().map(|entry| entry.message.message_id)
     }
 
-    /// Why the model stopped writing its newest reply.
+    /// Returns the reason why the model stopped writing its newest reply.
     pub(crate) fn last_stop_reason(&self) -> StopReason {
         self.newest_reply()
             .and_then(|entry| resume::stop_reason(&entry.message))
             .unwrap_or(StopReason::ToolUse)
     }
 
-    /// How long ago the model was asked last.
+    /// Returns the time since the model's newest reply.
     pub(crate) fn idle(&self) -> Option<Duration> {
         let asked = self.newest_reply()?.message.created_at;
         self.services
@@ -386,7 +383,7 @@ impl Transcript {
             .ok()
     }
 
-    /// The newest text of the user or of the model, so many characters of it.
+    /// Returns the newest text of `role`, cut to `characters`.
     pub(crate) fn newest_text(&self, role: Role, characters: usize) -> String {
         let texts = self
             .history
@@ -400,7 +397,7 @@ impl Transcript {
         text.unwrap_or_default().chars().take(characters).collect()
     }
 
-    /// How many content blocks each message has.
+    /// Returns the number of content blocks of each message.
     pub(crate) fn blocks(&self) -> HashMap<MessageId, usize> {
         self.history
             .iter()
@@ -408,7 +405,7 @@ impl Transcript {
             .collect()
     }
 
-    /// The counted tokens of what came after the newest reply.
+    /// Returns the counted tokens of the messages after the newest reply.
     pub(crate) fn tokens_since_reply(&self) -> u64 {
         let new = self
             .history
@@ -418,8 +415,8 @@ impl Transcript {
         new.map(|entry| u64::from(entry.tokens)).sum()
     }
 
-    /// The usage of the newest request, unless a summary has been made since: then the next request
-    /// is smaller.
+    /// Returns the usage of the newest request, or `None` if a summary was made since, because the
+    /// next request is smaller then.
     pub(crate) fn usage_since_last_summary(&self) -> Option<Usage> {
         let newest = self
             .history
@@ -436,7 +433,7 @@ impl Transcript {
     }
 }
 
-/// The calls that were begun, and the messages that ended a turn.
+/// Splits the facts into the calls that began and the messages that ended a turn.
 fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
     let mut begun = HashSet::new();
     let mut ended = HashSet::new();

@@ -1,4 +1,4 @@
-//! What the final answer must look like, where a schema was given.
+//! Checks the final answer against a JSON schema, if one was given.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use super::{Conclusion, Objection, Reason};
 
-/// So many of the things that are wrong with an answer are named.
+/// The maximum number of problems of an answer that are reported to the model.
 const MOST_PROBLEMS: usize = 5;
 
-/// A JSON schema the final answer must fit.
+/// The JSON schema of the final answer.
 #[derive(Clone, Debug)]
 pub struct AnswerSchema {
     schema: Value,
     validator: Arc<jsonschema::Validator>,
 }
 
-/// Not a JSON schema.
+/// The error for an invalid JSON schema.
 #[derive(Debug, thiserror::Error)]
 #[error("the schema of the answer cannot be used: {0}")]
 pub struct SchemaError(String);
 
 impl AnswerSchema {
-    /// Takes a schema. What it refers to must be part of it.
+    /// Compiles a schema. All references must point into the schema itself.
     pub fn new(schema: Value) -> Result<Self, SchemaError> {
         let validator =
             jsonschema::validator_for(&schema).map_err(|error| SchemaError(error.to_string()))?;
@@ -33,7 +33,7 @@ impl AnswerSchema {
         })
     }
 
-    /// What the model reads with its task.
+    /// Returns the instruction that is added to the task.
     pub(crate) fn instruction(&self, language: PromptLanguage) -> String {
         format!(
             "{}\n\n{}",
@@ -42,7 +42,7 @@ impl AnswerSchema {
         )
     }
 
-    /// Whether a turn may end with this answer.
+    /// Decides whether a turn may end with this answer.
     pub(crate) fn conclude(&self, answer: &str) -> Conclusion {
         match self.check(answer) {
             Ok(output) => Conclusion::Accepted {
@@ -85,7 +85,7 @@ impl AnswerSchema {
     }
 }
 
-/// The answer without a code fence around it, which many models cannot leave out.
+/// Removes a code fence around the answer, which many models add despite the instruction.
 fn without_fence(answer: &str) -> &str {
     let answer = answer.trim();
     let Some(inside) = answer

@@ -1,8 +1,8 @@
 //! Drives a [`Turn`] for a session: builds and sends requests, runs calls, nudges the model, and
-//! asks whether the turn may end.
+//! checks whether the turn may end.
 //!
-//! Invariant: a message is in the store before an event shows it (`tool_result`, `usage`), except
-//! for the text of a reply that is still arriving.
+//! Invariant: a message is in the store before an event shows it (`tool_result`, `usage`). The text
+//! of a reply that is still arriving is the exception.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::session::models::MOST_SQUEEZES;
 pub(crate) struct SessionTurn<'a> {
     session: &'a mut Session,
     request: Option<Arc<Request>>,
-    /// Why `request` doesn't extend the request before it.
+    /// The reason why `request` doesn't extend the previous request.
     cause: Option<String>,
     /// The number of times the request was shortened because the provider rejected it as too long.
     squeezed: u32,
@@ -60,8 +60,8 @@ impl<'a> SessionTurn<'a> {
     ) -> Result<End, EngineError> {
         let mut actions = turn.step(Input::Begin(position));
         loop {
-            // A turn always asks for something or ends. If it ever doesn't, this input makes it
-            // report its own bug.
+            // A turn always requests a step or ends. If it ever does neither, this input makes it
+            // report the bug.
             let mut next = Input::Built;
             for action in actions {
                 match action {
@@ -86,7 +86,7 @@ impl<'a> SessionTurn<'a> {
                 }
             }
             if io.cancel.is_cancelled() {
-                // The turn is also cancelled when its time is up.
+                // The turn is also canceled when its time is up.
                 let meter = &self.session.meter;
                 let late = meter.limits().out_of_time(meter.elapsed());
                 next = late.map_or(Input::Cancelled, Input::Exhausted);
@@ -158,7 +158,8 @@ impl<'a> SessionTurn<'a> {
         }
     }
 
-    /// Sends one request. The inner error is one that [`Self::recover`] may be able to handle.
+    /// Sends one request. The inner error is one that [`Self::prepare_retry`] may be able to
+    /// handle.
     async fn ask(
         &mut self,
         request: &Arc<Request>,
@@ -188,7 +189,7 @@ impl<'a> SessionTurn<'a> {
             encoding: Some(session.services.models.client.encoding()),
             cause: self.cause.take(),
         };
-        // The log must not delay the request: it is written while the model thinks.
+        // The log must not delay the request: it is written while the model is working.
         drop(
             session
                 .services
@@ -227,15 +228,15 @@ impl<'a> SessionTurn<'a> {
         let (reply, failure) = session.continued(request, reply, io).await;
         let replied = session.take_reply(reply, io).await?;
         self.replied = true;
-        // Hooks are called after the reply is stored, whatever they do.
+        // The hooks run only after the reply is stored.
         session.call_back(ended, io).await;
         Ok(Ok(
             failure.map_or(Input::Replied(replied), |error| failed(&error))
         ))
     }
 
-    /// Prepares another request after one that failed: a shorter one, or one to another model.
-    /// Returns `false` if there is nothing left to try.
+    /// Prepares another request after a failed one: a shorter one, or one to another model. Returns
+    /// `false` if there is nothing left to try.
     fn recover(
         &mut self,
         refused: &Request,
@@ -267,8 +268,8 @@ impl<'a> SessionTurn<'a> {
     }
 
     fn nudge_text(&self, nudge: Nudge, replies: u32) -> String {
-        // A run that pursues a goal reads how much of its limits it has used, so that the model can
-        // share out the rest.
+        // When pursuing a goal, the model is shown how much of the limits is used, so that it can
+        // plan the rest.
         let used = if nudge == Nudge::Goal {
             self.session.meter.used_of_limits(replies)
         } else {
@@ -285,7 +286,7 @@ impl<'a> SessionTurn<'a> {
     }
 
     /// Asks the answer schema, background agents and hooks whether the turn may end. `objections`
-    /// is the number of times that they already kept it from ending.
+    /// is the number of times that they already objected.
     async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
         let answer = self.session.config.task.answer.as_ref();
         let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| {
@@ -332,7 +333,7 @@ fn no_request(error: &ContextError) -> Input {
     })
 }
 
-/// Returns the turn's input for a request that failed for good.
+/// Converts the final error of a request to the turn's input.
 fn failed(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,

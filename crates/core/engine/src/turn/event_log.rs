@@ -1,8 +1,9 @@
 //! Writes the events of a turn to the log.
 //!
-//! Invariant: a line holds names, paths, codes, and figures. Prompts, replies, arguments, results,
-//! and whatever servers and hooks wrote are never part of one, at no level. Every kind of event is
-//! matched by name, so that a new one is not logged before someone decided what of it may be.
+//! Invariant: a log line contains only names, paths, codes, and numbers. Prompts, replies,
+//! arguments, results, and texts of servers and hooks are never logged, at any level. The match on
+//! events is exhaustive, so that a new kind of event is not logged before its loggable parts are
+//! chosen.
 
 use std::time::Duration;
 
@@ -15,17 +16,18 @@ use tracing::{debug, error, info, warn};
 
 use crate::budget::meter::millis;
 
-/// Maximum characters of a name that a model chose.
+/// The maximum length of a logged name that a model chose.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The codes of notices whose text is haft's own: it names files, settings, models, and figures.
-/// The text of other notices and errors repeats what a model, a server, or a hook wrote, so only
-/// their code is logged.
-const OWN_WORDS: [&str; 21] = [
+/// The codes of notices whose text haft writes itself: it contains files, settings, models, and
+/// numbers. Other notices and errors repeat text of a model, a server, or a hook, so only their
+/// code is logged.
+const OWN_WORDS: [&str; 22] = [
     "agent_tools",
     "context_warning",
     "defaults_by_model",
     "defaults_changed",
+    "defaults_in_view",
     "document",
     "hooks",
     "hooks_confined",
@@ -45,16 +47,16 @@ const OWN_WORDS: [&str; 21] = [
     "worktree_removed",
 ];
 
-/// How a call ran, as far as its result does not show it.
+/// Details of a call's run that its result does not contain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallRun {
     pub(crate) ran: Duration,
-    /// The programs of its command line.
+    /// The programs in the call's command line.
     pub(crate) programs: Vec<String>,
 }
 
-/// Logs one event of an agent's turn. `run` belongs to the call of a [`EventBody::ToolResult`]; a
-/// call that did not run has none.
+/// Logs one event of an agent's turn. `run` belongs to the call of a [`EventBody::ToolResult`]; it
+/// is `None` for a call that did not run.
 pub(crate) fn log(
     conversation: &ConversationId,
     agent: &str,
@@ -196,7 +198,7 @@ pub(crate) fn log(
         },
         EventBody::Result(result) => log_end(conversation, agent, result),
         // Requests and retries are logged by the client that sends them, with their durations. The
-        // rest is text, or told by another event.
+        // other events contain only text, or repeat another event.
         EventBody::Usage { .. }
         | EventBody::Retry { .. }
         | EventBody::Budget { .. }
@@ -280,12 +282,12 @@ fn log_end(conversation: &ConversationId, agent: &str, result: &TurnResult) {
     }
 }
 
-/// The name of a variant as events spell it.
+/// Returns the name of a variant in lower case, as in serialized events.
 fn lower(variant: &impl std::fmt::Debug) -> String {
     format!("{variant:?}").to_lowercase()
 }
 
-/// Logs why files were not used.
+/// Logs the problems of files that were skipped.
 pub(crate) fn log_problems(message: &'static str, problems: &[FileProblem]) {
     for FileProblem { path, line, what } in problems {
         warn!(path = %path.display(), line, reason = haft_text::without_quoted(what), "{message}");
@@ -299,7 +301,7 @@ fn loggable(code: &str, message: &str) -> Option<String> {
         .then(|| haft_text::without_quoted(message))
 }
 
-/// Returns a name that a model chose, unless it is a text of its own.
+/// Returns a name that a model chose, or a placeholder if it is not a plain name.
 fn plain(name: &str) -> &str {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.:/|".contains(c);
     if name.len() <= MAX_NAME_CHARS && name.chars().all(is_name) {

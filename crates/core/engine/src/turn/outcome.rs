@@ -1,4 +1,4 @@
-//! The result of a turn that has ended.
+//! Builds the result of a turn that has ended.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::calls::one_call;
 use crate::names;
 
 /// Marks a completed turn in whose round no call succeeded. Emits a notice only if a change was
-/// attempted: an answer to a question changes nothing either, which is no surprise to the user.
+/// attempted: an answer to a question changes nothing either, and the user does not expect it to.
 pub(crate) fn mark_nothing_changed(
     end: &mut End,
     turn: &Turn,
@@ -51,7 +51,7 @@ pub(crate) fn mark_nothing_changed(
     }
 }
 
-/// Returns the result as the turn's last event shows it.
+/// Returns the result for the turn's last event.
 pub(crate) fn turn_result(end: End, turn: &Turn, meter: &Meter) -> TurnResult {
     TurnResult {
         outcome: end.outcome,

@@ -1,6 +1,6 @@
 //! Shows a reply as it arrives, and stores it.
 //!
-//! Invariant: a reply is appended before anything acts on it and before an event shows its calls.
+//! Invariant: a reply is stored before its calls run and before an event shows them.
 
 use haft_context::{HintFilter, MessageIds, strip_hints};
 use haft_model::{Delta, Reply};
@@ -12,12 +12,12 @@ use crate::budget::meter::millis;
 use crate::error::EngineError;
 use crate::session::Session;
 
-/// Maximum number of calls of one reply that are run. Well-behaved models stay below it, and each
-/// call needs a result in the next request.
+/// The maximum number of calls of one reply that are run. Well-behaved models stay below it, and
+/// each call needs a result in the next request.
 const MAX_CALLS: usize = 128;
 
 impl Session {
-    /// Appends a reply, then emits events for its calls and its cost.
+    /// Stores a reply, then emits events for its calls and its cost.
     pub(crate) async fn take_reply(
         &mut self,
         mut reply: Reply,
@@ -47,7 +47,8 @@ impl Session {
             stop,
             unfinished: self.unfinished().await,
         };
-        // Every API rejects an empty message; the turn nudges instead.
+        // Every API rejects an empty message, so it is not stored; the turn nudges the model
+        // instead.
         if !message.content.is_empty() {
             self.transcript.append(message).await?;
         }
@@ -93,7 +94,7 @@ impl Session {
 }
 
 /// Removes the calls beyond [`MAX_CALLS`] from a reply, as if the model had not written them: a
-/// call that stays needs a result. Returns the number of removed calls.
+/// stored call would need a result. Returns the number of removed calls.
 fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
     let mut calls = 0;
     parts.retain(|part| {
@@ -104,7 +105,7 @@ fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
 }
 
 /// Removes message ids from text: a model that is shown ids sometimes repeats them. Arguments stay
-/// as they are, because a file may contain such a line.
+/// unchanged, because a file may contain such a line.
 fn without_hints(part: Part) -> Option<Part> {
     match part {
         Part::Text { text, signature } => {
@@ -122,8 +123,8 @@ fn without_hints(part: Part) -> Option<Part> {
     }
 }
 
-/// Returns the text that a reply has for the user. With a text protocol, a reply that consists only
-/// of thinking has the thinking as its text.
+/// Returns the reply's text for the user. With a text protocol, a reply that consists only of
+/// thinking has the thinking as its text.
 fn reply_text(message: &Message, protocol: ToolProtocol) -> String {
     let text = message.joined_text();
     if !protocol.is_text() || !text.trim().is_empty() {
@@ -136,7 +137,7 @@ fn reply_text(message: &Message, protocol: ToolProtocol) -> String {
     thoughts.collect()
 }
 
-/// Emits a reply as it arrives, without the message ids it repeats.
+/// Emits a reply as it arrives, without the message ids that the model repeats.
 pub(crate) struct ShownReply<'a, 'io> {
     io: &'a mut TurnIo<'io>,
     /// `None` if the model is shown no message ids.

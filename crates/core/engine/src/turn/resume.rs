@@ -1,5 +1,5 @@
-//! Where a stored conversation left off: a pure function from its messages to what must be mended
-//! and what comes next.
+//! Determines how a stored conversation continues: a pure function from its messages to the calls
+//! without results and the next position.
 //!
 //! Invariant: a call that was begun and has no result is never run again; it is reported as
 //! uncertain.
@@ -16,25 +16,26 @@ use serde_json::Value;
 use super::{About, Position, Question, Replied, Unfinished};
 use crate::names;
 
-/// What to do with a conversation that is opened again.
+/// The steps to continue a conversation that is opened again.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Resumption {
-    /// Calls that were begun and have no result: each gets an "uncertain" result first.
+    /// Calls that were begun and have no result. Each first gets a result that reports it as
+    /// uncertain.
     pub(crate) uncertain: Vec<ToolCall>,
-    /// What comes next after that.
+    /// The position at which the turn then begins.
     pub(crate) position: Position,
 }
 
-/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats
-/// what was cut as cut.
+/// The metadata key of a reply's stop reason. It is stored so that a resumed turn recognizes a
+/// reply that was cut off.
 pub(crate) const STOP_REASON: &str = "stop_reason";
 
-/// Why the model stopped writing this stored reply.
+/// Returns the reason why the model stopped writing this stored reply.
 pub(crate) fn stop_reason(reply: &Message) -> Option<StopReason> {
     serde_json::from_value(reply.metadata.get(STOP_REASON)?.clone()).ok()
 }
 
-/// Calls of the last reply that have no result.
+/// Returns the calls of the last reply that have no result.
 pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
     let Some(last) = last_reply(history) else {
         return Vec::new();
@@ -51,11 +52,11 @@ pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
     unanswered.map(|call| call.meant().into_owned()).collect()
 }
 
-/// A call that was begun: the reply that holds it and its id, which some servers use again in every
+/// Identifies a call by the reply that contains it and its id. Some servers reuse ids in every
 /// reply.
 pub(crate) type Begun = (MessageId, String);
 
-/// Looks at the end of a conversation. `begun` holds the calls with effects that were started.
+/// Determines how a conversation continues. `begun` holds the calls with effects that were started.
 pub(crate) fn resumption(
     history: &[Arc<Entry>],
     begun: &HashSet<Begun>,
@@ -88,7 +89,7 @@ fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
     }
 }
 
-/// What a call puts before the user, in this argument.
+/// Returns the question that a call asks the user in the argument `argument`.
 fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     let options = arguments
@@ -105,8 +106,8 @@ fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question
     })
 }
 
-/// Every call has its result: either the model's answer is the last word, or the model is to be
-/// asked.
+/// Returns the position of a conversation whose calls all have results: the model has answered, or
+/// must be asked.
 fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
     if let Some(report) = report_of(history) {
         return Position::Completed(report);
@@ -122,7 +123,7 @@ fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position 
     }
 }
 
-/// The report, if the newest message is the accepted result of a completion.
+/// Returns the report, if the newest message is the accepted result of a completion.
 fn report_of(history: &[Arc<Entry>]) -> Option<String> {
     let result = newest(history)?.message.tool_results().next()?;
     if result.envelope.status == ToolStatus::Error {
@@ -140,8 +141,8 @@ fn report_of(history: &[Arc<Entry>]) -> Option<String> {
     arguments.get("result")?.as_str().map(str::to_owned)
 }
 
-/// The newest message of the conversation itself: a summary stands for older ones, and may be made
-/// at any time.
+/// Returns the newest message that is not a summary. A summary replaces older messages and can be
+/// added at any time.
 fn newest(history: &[Arc<Entry>]) -> Option<&Arc<Entry>> {
     history
         .iter()

@@ -1,5 +1,5 @@
-//! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may
-//! cancel.
+//! The output of a turn: numbers its events, masks and logs them, and passes them to the event
+//! sink. Also carries the turn's cancellation.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use crate::calls::strict_json;
 use crate::error::Notice;
 use crate::session::secrets::mask_text;
 
-/// Takes the events of a run, in order. It must not block for long: the turn waits for it.
+/// Receives the events of a run, in order. The methods must return quickly, because the turn waits
+/// for them.
 pub trait EventSink: Send {
-    /// One event.
+    /// Handles one event.
     fn event(&mut self, event: &Event);
 
-    /// What the user wrote while the turn ran have become part of it.
+    /// Called when input typed during the turn was added to the conversation.
     fn joined(&mut self, _input: &str) {}
 
-    /// Gives what the user has written since the turn began, oldest first: it becomes part of the
-    /// turn. Asked before every request but the first.
+    /// Returns the input that the user typed since the turn began, oldest first. The input becomes
+    /// part of the turn. Called before every request except the first.
     fn take_input(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -36,14 +37,14 @@ impl<F: FnMut(&Event) + Send> EventSink for F {
     }
 }
 
-/// A cancellation that also comes when the time of a turn is over.
+/// A cancellation token that is also canceled when the turn's time is up.
 pub(crate) struct TimedCancel {
     pub(crate) token: CancellationToken,
     timer: Option<JoinHandle<()>>,
 }
 
 impl TimedCancel {
-    /// Cancelled with the other, or once so much time has passed.
+    /// Creates a token that is canceled with `cancel` or after `time`.
     pub(crate) fn new(cancel: &CancellationToken, time: Option<Duration>) -> Self {
         let token = cancel.child_token();
         let timer = time.map(|time| {
@@ -65,7 +66,8 @@ impl Drop for TimedCancel {
     }
 }
 
-/// Stamps events with conversation, agent and number, and knows whether the turn is cancelled.
+/// Emits the events of one agent's turn with conversation, agent and number, and carries the turn's
+/// cancellation.
 pub(crate) struct TurnIo<'a> {
     sink: &'a mut dyn EventSink,
     pub(crate) cancel: &'a CancellationToken,
@@ -74,11 +76,11 @@ pub(crate) struct TurnIo<'a> {
     agent: String,
     /// The number of the last event.
     seq: u64,
-    /// The tools that calls of the reply now arriving name, by the calls' ids.
+    /// The tool names of the calls in the arriving reply, by call id.
     calls: HashMap<String, String>,
-    /// How often each call has failed in the same way.
+    /// The number of equal failures, by fingerprint of the call and its result.
     failures: HashMap<ContentHash, u32>,
-    /// How calls ran whose results are not told yet, by their ids.
+    /// Details of calls whose results are not emitted yet, by call id.
     runs: HashMap<String, CallRun>,
 }
 
@@ -103,12 +105,11 @@ impl<'a> TurnIo<'a> {
         }
     }
 
-    /// The same, going on after the event of this number.
+    /// Continues the numbering after event number `seq`.
     pub(crate) fn after(self, seq: u64) -> Self {
         Self { seq, ..self }
     }
 
-    /// The number of the last event.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
@@ -127,8 +128,8 @@ impl<'a> TurnIo<'a> {
         });
     }
 
-    /// Logs an event of this agent. Sub-agents log theirs themselves; only their start and end are
-    /// logged here, too.
+    /// Logs an event of this agent. Sub-agents log their own events; only their start and end are
+    /// also logged here.
     fn log(&mut self, body: &EventBody) {
         let run = match body {
             EventBody::ToolResult { id, .. } => self.runs.remove(id),
@@ -137,22 +138,22 @@ impl<'a> TurnIo<'a> {
         event_log::log(&self.conversation_id, &self.agent, body, run.as_ref());
     }
 
-    /// Notes how a call ran, for the log line of its result.
+    /// Keeps the details of a call's run for the log line of its result.
     pub(crate) fn note_run(&mut self, call: &ToolCall, run: CallRun) {
         self.runs.insert(call.id.clone(), run);
     }
 
-    /// What the user wrote while the turn ran are stored as part of it.
+    /// Informs the event sink that input typed during the turn was stored.
     pub(crate) fn joined(&mut self, input: &str) {
         self.sink.joined(input);
     }
 
-    /// What the user has written since, for whoever stores it.
+    /// Takes the input that the user typed since the last call.
     pub(crate) fn take_input(&mut self) -> Vec<String> {
         self.sink.take_input()
     }
 
-    /// An event of a sub-agent: its own in everything but its number.
+    /// Emits an event of a sub-agent, which keeps everything but its number.
     pub(crate) fn relay(&mut self, mut event: Event) {
         mask_body(&self.masker, &mut event.body);
         if matches!(event.body, EventBody::Subagent { .. }) {
@@ -165,7 +166,7 @@ impl<'a> TurnIo<'a> {
         });
     }
 
-    /// A piece of a reply that is still arriving.
+    /// Emits a piece of a reply that is still arriving.
     pub(crate) fn delta(&mut self, delta: Delta) {
         let body = match delta {
             Delta::Text(text) => EventBody::Text { text },
@@ -187,7 +188,7 @@ impl<'a> TurnIo<'a> {
                 arguments: None,
                 raw: Some(piece),
             },
-            // Shown once the whole reply is stored, with its arguments.
+            // Emitted once the whole reply is stored, with the call's arguments.
             Delta::CallFinished { .. } => return,
             Delta::Retry {
                 attempt,
@@ -205,7 +206,7 @@ impl<'a> TurnIo<'a> {
         self.emit(body);
     }
 
-    /// Notes that a call failed, and says how often it has failed so.
+    /// Counts a failure of a call. Returns how often an equal failure has occurred.
     pub(crate) fn note_failure(&mut self, failure: ContentHash) -> u32 {
         let times = self.failures.entry(failure).or_default();
         *times += 1;
@@ -219,7 +220,7 @@ impl<'a> TurnIo<'a> {
         });
     }
 
-    /// Says something that is no failure.
+    /// Emits a message to the user that is not an error.
     pub(crate) fn notice(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Notice {
             code: code.into(),
@@ -227,7 +228,7 @@ impl<'a> TurnIo<'a> {
         });
     }
 
-    /// Says what was found before the turn began, or what a callback has to say.
+    /// Emits a notice that was created before the turn began or by a callback.
     pub(crate) fn tell(
         &mut self,
         Notice {
@@ -243,7 +244,7 @@ impl<'a> TurnIo<'a> {
         }
     }
 
-    /// Another model is asked, because this one cannot answer now.
+    /// Informs the user that another model is used, because the current one cannot answer.
     pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
         self.notice(
             "model_switched",
@@ -272,12 +273,11 @@ pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
     }
 }
 
-/// Takes secrets out of an event. Every kind of event is named, so that a new one is not shown
-/// before somebody decided what of it is masked.
+/// Masks the secrets in an event. The match is exhaustive, so that a new kind of event is not shown
+/// before its masked parts are chosen.
 fn mask_body(masker: &Masker, body: &mut EventBody) {
     match body {
-        // What servers say of a failure may repeat the key they were given; what commands write may
-        // be anything.
+        // Servers may repeat an API key in an error, and commands may print anything.
         EventBody::Error { message: text, .. }
         | EventBody::Notice { message: text, .. }
         | EventBody::Retry { reason: text, .. }
@@ -296,9 +296,9 @@ fn mask_body(masker: &Masker, body: &mut EventBody) {
             }
         }
         EventBody::Result(result) => mask_text(masker, &mut result.message),
-        // A result is masked as a whole before it is stored and shown. What the model says is shown
-        // as it comes, in pieces; what is kept of it is masked. The rest are haft's own
-        // figures, names and paths.
+        // Results are masked before they are stored and shown. The model's text is shown as it
+        // arrives, in pieces, and only its stored copy is masked. The other events contain haft's
+        // own numbers, names and paths.
         EventBody::ToolResult { .. }
         | EventBody::Text { .. }
         | EventBody::Thinking { .. }

@@ -1,8 +1,8 @@
-//! What haft knows of providers and models without configuration: one file a provider, embedded.
+//! Built-in knowledge of providers and models: one embedded file per provider.
 //!
-//! Everything here is a layer below the user's configuration and is merged with it key by key, so
-//! it is kept as tables and not as values. Each entry says which public page its numbers come from,
-//! and as of when; a number that no page gives is absent.
+//! These entries form a layer below the user's configuration and are merged with it key by key, so
+//! they are kept as tables rather than values. Each entry names the public page its numbers come
+//! from and the date; a number that no page gives is absent.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use crate::config::ProviderConfig;
 
-/// Every provider's name and its file, in the order of the names.
+/// Lists the embedded files, one per provider, sorted by name.
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
         [$(ProviderFile { name: $name, text: include_str!(concat!("builtin/", $name, ".toml")), read: OnceLock::new() }),*]
@@ -47,14 +47,14 @@ static FILES: BuiltIn = BuiltIn(files![
     "vllm",
 ]);
 
-/// Where the numbers of an entry come from.
+/// The source of an entry's numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Provenance {
-    /// A public page.
+    /// The URL of a public page.
     pub source: String,
-    /// The day they were read there, or were last known to be so.
+    /// The day on which the page was last checked, as `YYYY-MM-DD`.
     pub as_of: String,
-    /// What the numbers leave out.
+    /// A remark on what the numbers leave out.
     pub note: Option<String>,
 }
 
@@ -62,8 +62,8 @@ pub struct Provenance {
 #[derive(Debug)]
 pub struct BuiltIn([ProviderFile; 25]);
 
-/// A file, read when its provider is first asked for: a run needs one of them, and to read all took
-/// a sixth of its start.
+/// An embedded file, parsed when its provider is first used: a run needs one of them, and parsing
+/// all took a sixth of the start-up time.
 #[derive(Debug)]
 struct ProviderFile {
     name: &'static str,
@@ -75,10 +75,10 @@ struct ProviderFile {
 struct Provider {
     settings: CatalogueEntry,
     config: ProviderConfig,
-    /// What holds for every model of it.
+    /// The keys that apply to every model of the provider.
     defaults: Table,
     models: BTreeMap<String, CatalogueEntry>,
-    /// Short names of its models.
+    /// Short names of the provider's models.
     aliases: BTreeMap<String, String>,
 }
 
@@ -101,17 +101,17 @@ struct CatalogueFile {
 }
 
 impl BuiltIn {
-    /// The catalogue; what is asked for is read on first use.
+    /// Returns the built-in catalogue. Its files are parsed on first use.
     pub fn get() -> &'static Self {
         &FILES
     }
 
-    /// The names of the providers, in order.
+    /// Returns the names of the providers, sorted.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|file| file.name)
     }
 
-    /// The names of the models as `provider/model`, by provider.
+    /// Returns the names of the models as `provider/model`, grouped by provider.
     pub fn models(&'static self) -> impl Iterator<Item = String> {
         let names = |(name, provider): (_, &'static Provider)| {
             provider
@@ -129,31 +129,31 @@ impl BuiltIn {
 
     fn read(&self, name: &str) -> Option<&Provider> {
         let file = self.0.iter().find(|file| file.name == name)?;
-        // The files are part of the program, and a test reads each one: what cannot be read is not
-        // there.
+        // The files are part of the program, and a test parses each one. A file that cannot be
+        // parsed is treated as absent.
         file.read
             .get_or_init(|| Provider::read(file.text).ok())
             .as_ref()
     }
 
-    /// The model as `provider/model` that this short name stands for.
+    /// Returns the `provider/model` that this alias stands for.
     pub fn alias(&'static self, name: &str) -> Option<String> {
         self.all()
             .find_map(|(provider, known)| Some(format!("{provider}/{}", known.aliases.get(name)?)))
     }
 
-    /// The keys of `[providers.NAME]`.
+    /// Returns the keys of `[providers.NAME]`.
     pub fn provider(&self, name: &str) -> Option<&Table> {
         self.read(name).map(|provider| &provider.settings.keys)
     }
 
-    /// What `[providers.NAME]` says.
+    /// Returns the parsed section `[providers.NAME]`.
     pub(super) fn provider_config(&self, name: &str) -> Option<&ProviderConfig> {
         self.read(name).map(|provider| &provider.config)
     }
 
-    /// The keys of `[models."PROVIDER/MODEL"]`; for a model that is not listed, what holds for all
-    /// of its provider.
+    /// Returns the keys of `[models."PROVIDER/MODEL"]`. For a model that is not listed, returns the
+    /// provider's defaults for all models.
     pub fn model(&self, name: &str) -> Option<Table> {
         let (provider, model) = name.split_once('/')?;
         let provider = self.read(provider)?;
@@ -164,7 +164,7 @@ impl BuiltIn {
         Some(keys)
     }
 
-    /// Where the numbers of a provider or of a `provider/model` come from.
+    /// Returns the source of the numbers of a provider or a `provider/model`.
     pub fn provenance(&self, name: &str) -> Option<&Provenance> {
         match name.split_once('/') {
             None => self
@@ -178,9 +178,8 @@ impl BuiltIn {
         }
     }
 
-    /// The layer that lies below these tables of `providers` and `models`: for each name in them
-    /// what is built in, and nothing else. A key source that is declared replaces the built-in
-    /// one.
+    /// Returns the built-in keys for each name in these tables of `providers` and `models`, as the
+    /// layer below them. If a provider declares a key source, the built-in source is left out.
     pub fn below(&self, providers: &Table, models: &Table) -> (Table, Table) {
         let mut below_providers = Table::new();
         for (name, declared) in providers {
@@ -234,7 +233,7 @@ impl CatalogueEntry {
     }
 }
 
-/// Puts one table over another, key by key.
+/// Merges one table into another, key by key; values of `above` win.
 fn merge(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {

@@ -11,13 +11,13 @@ const SMALL_PARAMETERS: f64 = 10.0;
 /// The reason why a model has its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileReason {
-    /// The model's entry sets it, and without the entry it would be another.
+    /// The model's entry sets another profile than the default one.
     Entry,
-    /// Nothing says that the model is small.
+    /// Neither the name nor the context window indicates a small model.
     Default,
-    /// Its context window is small.
+    /// The context window is small.
     Window,
-    /// Its name says that it is small.
+    /// The name contains that of a known small model or a small number of parameters.
     Name,
 }
 

@@ -1,21 +1,21 @@
-//! Whether a place in a text lies inside a code fence: what is quoted there is not meant.
+//! Tracks code fences in a text: calls quoted inside a fence are not run.
 
-/// Follows a text character by character.
+/// Follows a text character by character to detect code fences.
 #[derive(Debug)]
 pub(super) struct FenceTracker {
-    /// The fence that is open: its character and how many open it.
+    /// The character and length of the open fence.
     open: Option<(char, usize)>,
     line: FenceLine,
 }
 
-/// The present line so far.
+/// The current line so far.
 #[derive(Clone, Copy, Debug)]
 enum FenceLine {
     /// White space only.
     Lead,
-    /// A run of fence characters at its beginning.
+    /// A run of fence characters at the beginning of the line.
     Marks { mark: char, count: usize },
-    /// A run, and what follows it: white space only, text, or text with the mark in it.
+    /// A run of fence characters and the text after it.
     After {
         mark: char,
         count: usize,
@@ -32,7 +32,7 @@ enum Rest {
     Marked,
 }
 
-/// How many characters make a fence.
+/// The minimum number of characters in a fence.
 const FEWEST: usize = 3;
 
 impl Default for FenceTracker {
@@ -45,7 +45,7 @@ impl Default for FenceTracker {
 }
 
 impl FenceTracker {
-    /// Takes the next character of the text.
+    /// Reads the next character of the text.
     pub(super) fn take(&mut self, c: char) {
         if c == '\n' {
             self.end_line();
@@ -72,7 +72,8 @@ impl FenceTracker {
         };
     }
 
-    /// Something that is no text stood here: the rest of the line opens no fence.
+    /// Ends any fence because a call or a thought stands here. The rest of the line cannot open a
+    /// fence.
     pub(super) fn interrupt(&mut self) {
         *self = Self {
             open: None,
@@ -80,12 +81,12 @@ impl FenceTracker {
         };
     }
 
-    /// Whether the next character is quoted.
+    /// True if the next character is inside a code fence.
     pub(super) fn quotes(&self) -> bool {
         self.open.is_some() || self.opening().is_some()
     }
 
-    /// The fence this line opens, if it ends here.
+    /// Returns the fence that this line opens if the line ends here.
     fn opening(&self) -> Option<(char, usize)> {
         let (mark, count) = match self.line {
             // Backticks after backticks are a code span within the line.

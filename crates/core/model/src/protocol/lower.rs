@@ -1,13 +1,13 @@
-//! What was said before, in the form a text protocol has for it.
+//! Writes earlier messages in the format of a text protocol.
 //!
-//! `xml`: calls are written as tags into the assistant's text, results go back as text of the user,
-//! all results of a block in one message. `react`: what the user says and what tools answer are
-//! paragraphs with a label in the user's place, an empty line at their end; what the assistant
-//! wrote goes back as it wrote it.
+//! `xml`: calls become tags in the assistant's text; results become text of the user, all results
+//! of a block in one message. `react`: messages of the user and tool results become labeled
+//! paragraphs in the user's place, each followed by an empty line; the assistant's text goes back
+//! as it was written.
 //!
 //! Invariant: the form of a message depends on the message alone, and that of joined results on
-//! these results alone, so equal segments stay equal bytes; results of one block are joined only
-//! with each other.
+//! these results alone, so that equal segments give equal bytes. Results of one block are joined
+//! only with each other.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use serde_json::{Map, Value};
 use super::{ACTION, COMPLETION, FINISH, THOUGHT, values};
 use crate::wire::names::tool_name;
 
-/// Messages joined for the last request, so that they need not be joined again.
+/// The joined messages of the last request, so that they need not be joined again.
 #[derive(Default)]
 pub(crate) struct Joined(HashMap<ContentHash, Arc<Entry>>);
 
 impl Joined {
-    /// The segments with the results of each block in one message.
+    /// Returns the segments with the results of each block joined into one message.
     pub(crate) fn results(&mut self, segments: &[Segment]) -> Vec<Segment> {
         let is_result = |segment: &Segment| segment.entry.message.role == Role::Tool;
         let mut next = HashMap::new();
@@ -73,14 +73,14 @@ fn joined(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
     })
 }
 
-/// Whose thoughts go back: a model is shown its own only.
+/// The origin of the thoughts in a message: a model gets back only its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThoughtMaker {
     ThisModel,
     Another,
 }
 
-/// The message as a model with this protocol reads it.
+/// Returns the message in the format of the protocol.
 pub(crate) fn lower(
     message: &Message,
     protocol: ToolProtocol,
@@ -102,8 +102,8 @@ pub(crate) fn lower(
     }
 }
 
-/// The message as a paragraph of what the user says. Earlier releases showed a model its own turns
-/// so.
+/// Returns the message as a paragraph of the user's text. Early releases showed a model its own
+/// turns in this form.
 pub(crate) fn as_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     Cow::Owned(with(message, Role::User, paragraph(message, maker)))
 }
@@ -114,7 +114,7 @@ fn with(message: &Message, role: Role, content: Vec<Part>) -> Message {
     lowered
 }
 
-/// Pieces of text and what stands between them, as parts.
+/// Collects text and other parts in order.
 #[derive(Default)]
 struct PartWriter {
     parts: Vec<Part>,
@@ -122,7 +122,7 @@ struct PartWriter {
 }
 
 impl PartWriter {
-    /// Appends something that begins a line of its own.
+    /// Appends text at the beginning of a line.
     fn line(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
@@ -147,7 +147,8 @@ impl PartWriter {
     }
 }
 
-/// A thought as its model wrote it.
+/// Returns a thought as its model wrote it, if it wrote it in this protocol and is the model that
+/// reads it.
 fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Option<&'a str> {
     let raw = thinking
         .raw
@@ -156,7 +157,7 @@ fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Op
     raw.filter(|_| maker == ThoughtMaker::ThisModel)
 }
 
-/// What the assistant wrote, with its calls in the form the protocol has for them.
+/// Returns an assistant message with its calls in the format of the protocol.
 fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Cow<'_, Message> {
     let opening = if protocol == ToolProtocol::React {
         THOUGHT
@@ -178,7 +179,7 @@ fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Co
             Part::ToolCall(call) => out.line(&xml_call(call)),
             Part::Thinking(thinking) => match thought(thinking, opening, maker) {
                 Some(raw) => out.line(raw),
-                // Reasoning of the API's own goes back in the API's own way.
+                // Native reasoning is sent back in the API's own way.
                 None => out.part(part.clone()),
             },
             Part::ToolResult(_) | Part::Image(_) => {}
@@ -190,7 +191,7 @@ fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Co
 pub(super) fn xml_call(call: &ToolCall) -> String {
     let name = tool_name(&call.name);
     let Some(arguments) = object(&call.arguments) else {
-        // A call that was left open begins with its tag already.
+        // A call that was left open already begins with its tag.
         let opened = call.arguments.starts_with('<');
         return if opened {
             call.arguments.clone()
@@ -249,11 +250,11 @@ fn xml_result(result: &ToolResult) -> String {
     )
 }
 
-/// A message as a paragraph of the conversation, with an empty line behind it.
+/// Returns the message as a labeled paragraph followed by an empty line.
 fn paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
     let mut out = PartWriter::default();
     match message.role {
-        // Summaries stand verbatim.
+        // Summaries have no label.
         Role::Summary | Role::System => {}
         Role::User => out.line("[user]"),
         Role::Assistant => out.line("[assistant]"),

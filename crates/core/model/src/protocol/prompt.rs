@@ -1,5 +1,5 @@
-//! How a text protocol is described to a model: how to write a call, and each offered tool under
-//! its own heading.
+//! Describes a text protocol to a model: the format of a call, and each offered tool under its own
+//! heading.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::lower::{react_call, xml_call};
 use super::{COMPLETION, values};
 
-/// The part of the system text that tells a model how to call these tools; nothing where the API
-/// has its own way, or where there are no tools.
+/// Returns the part of the system text that tells a model how to call these tools; `None` if the
+/// API has native calls or there are no tools.
 pub fn call_format(
     protocol: ToolProtocol,
     language: PromptLanguage,
@@ -34,7 +34,7 @@ pub fn call_format(
         ),
     };
     let mut sections = vec![format.text(language).to_owned()];
-    // An example must not teach a tool that is not there.
+    // An example must not use a tool that is not offered.
     if offered("write_to_file") {
         sections.push(example.text(language).to_owned());
     }
@@ -51,8 +51,8 @@ pub fn call_format(
     Some(sections.join("\n\n"))
 }
 
-/// A call as a model of a text protocol writes it; nothing where the API has its own way.
-/// `arguments` is a JSON object.
+/// Returns a call in the format of a text protocol; `None` if the API has native calls. `arguments`
+/// is a JSON object.
 pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
     let id = String::new();
     let signature = None;
@@ -95,7 +95,7 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String 
             3
         });
         let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
-        // Some descriptions go through the parameters one by one; what they leave out is added
+        // Some tool descriptions explain the parameters one by one; only the missing ones are added
         // here.
         let described = tool.description.contains(&format!("- `{name}`"));
         match schema.get("description").and_then(Value::as_str) {
@@ -119,8 +119,8 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String 
     out
 }
 
-/// The type, for the model. Of lists and objects the whole schema: their shape must be known to
-/// write them.
+/// Returns the type of a parameter for the model. For lists and objects this includes the whole
+/// schema, because the model must know their shape to write them.
 fn kind(schema: &Value) -> String {
     let choices = schema.get("enum").and_then(Value::as_array);
     match (values::kind(schema), choices) {
@@ -131,7 +131,7 @@ fn kind(schema: &Value) -> String {
         (Some(kind @ ("array" | "object")), None) => {
             let mut shape = schema.clone();
             if let Value::Object(fields) = &mut shape {
-                // It is written out.
+                // The description is written separately.
                 fields.shift_remove("description");
             }
             format!("{kind} as JSON, by the schema `{shape}`")

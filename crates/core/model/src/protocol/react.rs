@@ -1,11 +1,11 @@
 //! The `react` protocol: `Thought: ` and text, then on a new line `Action: Name[{…}]`; `Action:
 //! Finish[…]` ends the round.
 //!
-//! The arguments are JSON and end at their matching bracket. An answer is free text that may hold
-//! brackets of its own: it ends at a matching bracket that ends its line; without one, at its last
-//! matching bracket, or at a bracket that ends the reply. Labels count at the beginning of a line
-//! and outside code fences. A result that the model writes itself after an action, and all
-//! that follows from it, is left out: it did not happen.
+//! The arguments are JSON and end at the matching bracket. An answer is free text that may contain
+//! brackets: it ends at a matching bracket that ends its line; without one, at the last matching
+//! bracket, or at a bracket that ends the reply. Labels count only at the beginning of a line and
+//! outside code fences. A result that the model invents after an action is dropped together with
+//! the text that follows it.
 
 use haft_text::NameRule;
 use haft_types::ToolSpec;
@@ -14,17 +14,17 @@ use serde_json::json;
 use super::fence::FenceTracker;
 use super::{ACTION, COMPLETION, CharRun, FINISH, RESULTS, THOUGHT, TextEvent, TextEventSink};
 
-/// What is longer is no label.
+/// The maximum length of a label and tool name; longer text is no label.
 const LONGEST_HEAD: usize = 128;
 
 pub(super) struct ReactParser {
-    /// Whether `Finish` is a call of the completion tool.
+    /// True if `Finish` calls the completion tool.
     completes: bool,
-    /// Whether there was an action, so that a result may be invented.
+    /// True after the first action, when the model may invent a result.
     called: bool,
     place: ReactPlace,
     head: ReactLineHead,
-    /// What may yet become a label.
+    /// Text that may become a label.
     held: String,
     run: CharRun,
     fence: FenceTracker,
@@ -33,7 +33,7 @@ pub(super) struct ReactParser {
     pub(super) examined: usize,
 }
 
-/// Where in the reply we are.
+/// The position of the parser in the reply.
 enum ReactPlace {
     Text,
     Thinking,
@@ -43,12 +43,12 @@ enum ReactPlace {
     Invented,
 }
 
-/// How far the beginning of a line has come.
+/// The progress of matching a label at the beginning of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReactLineHead {
     /// White space only.
     Lead,
-    /// Letters of a label.
+    /// Inside a label.
     Label,
     /// After `Action:`.
     BeforeName,
@@ -56,21 +56,21 @@ enum ReactLineHead {
     Name,
     /// After the name.
     AfterName,
-    /// No label here.
+    /// The line has no label.
     None,
 }
 
-/// White space that says nothing.
+/// The white space to drop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Swallow {
     Nothing,
     /// One space, after a label.
     Space,
-    /// Everything up to the next word, after a call.
+    /// All white space up to the next word, after a call.
     All,
 }
 
-/// The arguments of a call.
+/// The arguments of a call, while they are received.
 struct ReactArguments {
     source: String,
     start: usize,
@@ -85,14 +85,14 @@ enum Quoting {
     Escaped,
 }
 
-/// The answer of the round.
+/// The answer that ends the round, while it is received.
 struct ReactAnswer {
     source: String,
     start: usize,
     depth: usize,
-    /// Where the last bracket stands that matches the opening one.
+    /// The index of the last bracket that matches the opening one.
     last: Option<usize>,
-    /// Whether only white space followed it.
+    /// True if only white space followed that bracket.
     matched: bool,
 }
 
@@ -171,7 +171,7 @@ impl ReactParser {
         }
     }
 
-    /// A character outside calls: part of a label, or of what is said.
+    /// Reads a character outside calls: part of a label or of the text.
     fn text(&mut self, c: char, found: TextEventSink<'_>) {
         let next = match self.head {
             ReactLineHead::Lead if self.fence.quotes() => ReactLineHead::None,
@@ -223,7 +223,7 @@ impl ReactParser {
         };
         let is_result = self.called && RESULTS.into_iter().any(goes_on);
         match (is_result || goes_on(ACTION) || goes_on(THOUGHT), c) {
-            // After a thought's colon the line goes on as text.
+            // The line continues as text after the colon of a thought.
             (true, ':') => ReactLineHead::BeforeName,
             (true, _) => ReactLineHead::Label,
             (false, _) => ReactLineHead::None,
@@ -245,7 +245,7 @@ impl ReactParser {
         source.push('[');
         let start = source.len();
         self.called = true;
-        // Small models write it without the capital.
+        // Small models write the name without the capital.
         self.place = if name.eq_ignore_ascii_case(FINISH) {
             if self.completes {
                 found(TextEvent::CallOpened {
@@ -276,7 +276,7 @@ impl ReactParser {
             (ReactPlace::Text, ReactLineHead::None, Swallow::All);
     }
 
-    /// What was held back is no label.
+    /// Turns the held text, which is no label, into plain text.
     fn release(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
@@ -308,7 +308,7 @@ impl ReactParser {
 }
 
 impl ReactArguments {
-    /// Takes a character; true if it closes the call.
+    /// Reads a character; returns true if it closes the call.
     fn take(&mut self, c: char) -> bool {
         self.source.push(c);
         match (self.string, c) {
@@ -335,13 +335,13 @@ impl ReactAnswer {
         self.source.push(c);
     }
 
-    /// Where it ends, if the reply ends here.
+    /// Returns the end of the answer if the reply ends here.
     fn end(&self) -> Option<usize> {
         self.last
             .or_else(|| self.source.trim_end().strip_suffix(']').map(str::len))
     }
 
-    /// The answer ends before `end`.
+    /// Reports the answer, which ends before `end`.
     fn close(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
         let answer = self.source.get(self.start..end).unwrap_or_default().trim();
         if completes {

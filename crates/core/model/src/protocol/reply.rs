@@ -1,5 +1,5 @@
-//! Reads a reply whose calls are part of its text: the codec of the API says what the text is, the
-//! parser what it means.
+//! Decodes a reply whose calls are part of its text: the decoder of the API extracts the text, and
+//! the parser finds the calls in it.
 
 use haft_types::{Part, StopReason, Thinking, ToolCall, ToolProtocol, ToolSet};
 
@@ -7,8 +7,8 @@ use super::{THOUGHT, TextEvent, TextParser};
 use crate::reply::Delta;
 use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
 
-/// The decoder of an API, reading calls out of the text where the model writes them there. Without
-/// tools there are no calls: what looks like one is text.
+/// Wraps the decoder of an API so that it parses calls from the text, if the protocol writes them
+/// there. If no tools are offered, all text stays text.
 pub(crate) fn read_calls(
     decoder: Box<dyn Decode>,
     protocol: ToolProtocol,
@@ -35,10 +35,10 @@ pub(crate) fn read_calls(
 
 struct TextDecoder {
     decoder: Box<dyn Decode>,
-    /// Reads what arrives, for those who watch; gone once the message is whole.
+    /// Parses the text as it arrives, for live output; `None` once the message is complete.
     live: Option<TextParser>,
-    /// Reads the text once more when it is whole, so that thinking and text keep the order in
-    /// which the codec has them.
+    /// Parses the text again when it is complete, so that thinking and text keep the order in which
+    /// the API's decoder has them.
     whole: TextParser,
     protocol: ToolProtocol,
     teller: DeltaTeller,
@@ -87,7 +87,7 @@ impl Decode for TextDecoder {
         };
         for part in parts {
             match part {
-                // A signature covers the text as it was; what is left of it is another text.
+                // The signature covers the original text, not the part of it that remains.
                 Part::Text { text, signature: _ } => {
                     parser.feed(&text, &mut |event| read.take(event));
                 }
@@ -133,7 +133,7 @@ fn pass_on(
     }
 }
 
-/// Reports what the parser finds as an API's own calls are reported.
+/// Reports parsed calls as the deltas of native calls.
 struct DeltaTeller {
     ids: CallIds,
     call: Option<String>,
@@ -168,7 +168,7 @@ impl DeltaTeller {
 /// The parts of the message.
 struct Parts {
     list: Vec<Part>,
-    /// Which of them are thoughts written as text.
+    /// The indices of thoughts that were written as text.
     thoughts: Vec<usize>,
     ids: CallIds,
 }
@@ -220,8 +220,8 @@ impl Parts {
         }
     }
 
-    /// Thoughts keep the form in which they were written: so they go back, and only to a model that
-    /// reads it.
+    /// Returns the parts. Thoughts keep their written form in `raw`, in which they are sent back to
+    /// a model that reads it.
     fn finish(mut self, protocol: ToolProtocol) -> Vec<Part> {
         for index in self.thoughts {
             if let Some(Part::Thinking(thinking)) = self.list.get_mut(index) {

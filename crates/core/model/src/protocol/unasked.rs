@@ -1,11 +1,13 @@
-//! Calls that a small model writes as text although the API has a way of its own for them.
+//! Parses calls that a small model writes as text although the API has native calls.
 //!
-//! A reply is read so only where it can mean nothing else: the model was done, made no call of the
-//! API's own, and its text is nothing but calls, each naming an offered tool with its arguments.
-//! Whatever stands beside them makes it an answer about calls, and what repeats a message of the
-//! conversation is a quotation. A reply that is clearly a call and cannot run (its JSON is broken,
-//! or no tool has its name) is handed on as it is: the model is answered what is wrong. Invariant:
-//! what is not whole never runs.
+//! Text is parsed as calls only if it can mean nothing else: the model finished its turn without a
+//! native call, and its text consists of calls only, each naming an offered tool with its
+//! arguments. Any other text beside them makes the reply an answer about calls, and text that
+//! repeats a message of the conversation is a quotation. A reply that is clearly a call but cannot
+//! run (its JSON is broken, or no tool has its name) is passed on as it is, and the model is told
+//! the problem.
+//!
+//! Invariant: an incomplete call is never run.
 
 use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
 use serde::Deserialize;
@@ -17,20 +19,20 @@ use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
 
 const OPENING: &str = "<tool_call>";
 const CLOSING: &str = "</tool_call>";
-/// What code fences of calls are labelled with.
+/// The labels of code fences that may contain calls.
 const LABELS: [&str; 5] = ["", "json", "tool_call", "tool_code", "tool"];
 
-/// Whether this call was read out of text, although the API has a way of its own for calls.
+/// True if this call was parsed from text although the API has native calls.
 pub fn was_read_from_text(call: &ToolCall) -> bool {
     CallIds::is_from_text(&call.id)
 }
 
-/// What is needed to read such calls out of the reply to a request.
+/// The data for parsing such calls from the reply to a request.
 struct UnaskedCalls {
     ids: CallIds,
-    /// The names of the tools.
+    /// The names of the offered tools.
     tools: Vec<String>,
-    /// What was said to the model, as it is compared.
+    /// The earlier messages to the model, normalized for comparison.
     said: Vec<String>,
 }
 
@@ -62,7 +64,7 @@ impl UnaskedCalls {
         }
     }
 
-    /// The reply with its text taken for calls, where it is nothing else.
+    /// Returns the reply with its text converted to calls, if the text contains nothing else.
     fn read(
         mut self,
         DecodedReply {
@@ -115,8 +117,8 @@ impl UnaskedCalls {
     }
 }
 
-/// The decoder of an API, taking text that is nothing but calls for these calls where the model is
-/// a small one.
+/// Wraps the decoder of an API for a small model: text that consists of calls only becomes these
+/// calls.
 pub(crate) fn read_unasked(
     decoder: Box<dyn Decode>,
     model: &ModelSpec,
@@ -154,14 +156,14 @@ impl Decode for UnaskedDecoder {
     }
 }
 
-/// A call as it was written.
+/// A call as the model wrote it.
 struct WrittenCall<'a> {
     name: String,
     arguments: String,
     source: &'a str,
 }
 
-/// The calls a text consists of; none where it is anything else.
+/// Returns the calls in a text, or `None` if the text contains anything else.
 fn calls_in<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a>>> {
     let text = text.trim();
     let text = match text.strip_prefix("<think>") {
@@ -177,7 +179,8 @@ fn calls_in<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a>>>
     bodies.into_iter().map(|body| call(body, tools)).collect()
 }
 
-/// What stands in the only code fence; a text without a fence itself.
+/// Returns the content of the code fence around the text; text without a fence is returned as it
+/// is.
 fn unfenced(text: &str) -> Option<&str> {
     let Some(rest) = text.strip_prefix("```") else {
         return Some(text);
@@ -186,7 +189,7 @@ fn unfenced(text: &str) -> Option<&str> {
     (LABELS.contains(&label.trim()) && body.ends_with('\n')).then(|| body.trim())
 }
 
-/// What stands in elements that follow one another.
+/// Returns the contents of consecutive `<tool_call>` elements.
 fn elements(mut text: &str) -> Option<Vec<&str>> {
     let mut bodies = Vec::new();
     while !text.is_empty() {
@@ -197,7 +200,7 @@ fn elements(mut text: &str) -> Option<Vec<&str>> {
     Some(bodies)
 }
 
-/// The forms of a call: `name` with `arguments`, or a `function` that has them.
+/// The forms of a call: `name` with `arguments`, or a `function` that contains both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallForm<'a> {
@@ -244,11 +247,11 @@ fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
         },
         _ => return None,
     };
-    // Some models write an object as text.
+    // Some models write the arguments as a string that contains an object.
     let written = arguments.get();
     let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
     let whole = serde_json::from_str::<Map<String, Value>>(&arguments).is_ok();
-    // A name written like a tool's is meant for one.
+    // A name in the form of a tool name is meant as one.
     let looks_like_one = name.contains('_')
         && name
             .chars()
@@ -260,10 +263,10 @@ fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     })
 }
 
-/// A call of a tool in something that is not JSON. All of it stands for the arguments, so that it
+/// Recognizes a tool call in broken JSON. The whole text becomes the arguments, so that the call
 /// cannot run.
 fn broken<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
-    // What begins with a whole object and goes on is something else.
+    // Text that begins with a complete object is something else.
     if serde_json::Deserializer::from_str(source)
         .into_iter::<IgnoredAny>()
         .next()?
@@ -285,7 +288,7 @@ fn broken<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     })
 }
 
-/// A text as it is compared: without white space and the line numbers of `read_file`.
+/// Normalizes a text for comparison: removes white space and the line numbers of `read_file`.
 fn bare(text: &str) -> String {
     let unnumbered = |line: &str| match line.split_once('\t') {
         Some((number, rest)) if number.trim().bytes().all(|byte| byte.is_ascii_digit()) => {

@@ -1,11 +1,12 @@
-//! Parameter values: from the text between two tags to JSON, as the tool's schema says, and back.
+//! Converts parameter values between the text inside a tag and JSON, according to the tool's
+//! schema.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A value as JSON. What does not parse as its type stays a text: the tool's own check says what is
-/// wrong with it.
+/// Converts text to JSON. Text that does not parse as its type becomes a string: the tool's own
+/// validation then reports the problem.
 pub(super) fn from_text(text: &str, schema: &Value) -> Value {
     let text = without_line_ends(text);
     let parsed = || serde_json::from_str::<Value>(text.trim()).ok();
@@ -20,12 +21,12 @@ pub(super) fn from_text(text: &str, schema: &Value) -> Value {
     typed.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// A value as it is written between its tags. Texts of several lines get lines of their own.
+/// Converts a value to the text inside its tag. Text of several lines is surrounded by line breaks.
 pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.contains('\n') => {
-            // The line end that is taken off again must not take a carriage return of the value
-            // along.
+            // Removing the line end again must not remove a carriage return that belongs to the
+            // value.
             let end = if text.ends_with('\r') { "\r\n" } else { "\n" };
             Cow::Owned(format!("\n{text}{end}"))
         }
@@ -36,7 +37,7 @@ pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Takes exactly one line end off each end.
+/// Removes at most one line end from each end.
 fn without_line_ends(text: &str) -> &str {
     let text = text
         .strip_prefix("\r\n")
@@ -47,7 +48,7 @@ fn without_line_ends(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// The type a schema names, if it names one.
+/// Returns the type that a schema names.
 pub(super) fn kind(schema: &Value) -> Option<&str> {
     schema.get("type")?.as_str()
 }

@@ -1,13 +1,13 @@
-//! The `xml` protocol: one tag a tool, one tag a parameter inside it.
+//! The `xml` protocol: one tag per tool, containing one tag per parameter.
 //!
-//! A tag has one `<`, at its beginning. So what was held back and turns out to be no tag is text up
-//! to the character that showed it, and nothing is ever read again: each character is looked at
-//! once, or twice if it ends a tag that was none.
+//! A tag has one `<`, at its beginning. So text that was held back and turns out to be no tag is
+//! plain text up to the character that showed it, and nothing is parsed again: each character is
+//! visited once, or twice if it ends a failed match.
 //!
-//! What ends a value. Values are not escaped, so a value may hold its own closing tag. A closing
-//! tag only might end the value: it does if the tool's closing tag comes next among the two, or if
-//! nothing but white space lies between it and the tag of a parameter that was not given yet.
-//! Otherwise it was part of the value.
+//! Values are not escaped, so a value may contain its own closing tag. A parameter's closing tag
+//! ends the value if the next closing tag after it is the tool's rather than the parameter's, or if
+//! only white space lies between it and the tag of a parameter that has no value yet. Otherwise it
+//! is part of the value.
 
 use haft_types::ToolSpec;
 use serde_json::{Map, Value};
@@ -21,12 +21,12 @@ const THINKING_END: &str = "</thinking>";
 pub(super) struct XmlParser {
     tools: Vec<XmlTool>,
     place: XmlPlace,
-    /// What may yet become a tag.
+    /// Text that may become a tag.
     held: String,
     run: CharRun,
     fence: FenceTracker,
     last: char,
-    /// White space after a call or a thought says nothing.
+    /// True after a call or a thought: leading white space is then dropped.
     swallow: bool,
     #[cfg(test)]
     pub(super) examined: usize,
@@ -46,35 +46,35 @@ struct Parameter {
     schema: Value,
 }
 
-/// Where in the reply we are.
+/// The position of the parser in the reply.
 enum XmlPlace {
     Text,
     Thinking,
     Call(XmlCall),
 }
 
-/// A call under construction.
+/// A tool call that is still being received.
 struct XmlCall {
     tool: usize,
-    /// Everything of it so far, from its opening tag on.
+    /// The text of the call so far, including its opening tag.
     source: String,
-    /// The values given so far, by the number of their parameter.
+    /// The values so far, each with the index of its parameter.
     given: Vec<(usize, Value)>,
     open: Option<OpenValue>,
 }
 
-/// A value whose end is not known yet.
+/// A value whose end is not yet known.
 struct OpenValue {
     parameter: usize,
-    /// Where in the source it begins.
+    /// The index in `source` at which the value begins.
     start: usize,
-    /// Where it ends if the last closing tag seen ends it.
+    /// The index in `source` at which the value ends, if the last closing tag ends it.
     end: Option<usize>,
-    /// Whether nothing but white space came after that tag.
+    /// True if nothing but white space followed that tag.
     bare: bool,
 }
 
-/// What a whole tag means where it stands.
+/// The meaning of a complete tag at its position.
 #[derive(Clone, Copy)]
 enum Tag {
     OpenThinking,
@@ -85,7 +85,7 @@ enum Tag {
     CloseParameter,
 }
 
-/// How what is held back compares with the tags that count here.
+/// The result of comparing the held text with the tags that are possible here.
 enum TagMatch {
     Whole(Tag),
     Beginning,
@@ -154,13 +154,13 @@ impl XmlParser {
 
     fn may_be_tag(&self) -> bool {
         match self.place {
-            // In a fence or right after a backtick it is quoted.
+            // A tag inside a code fence or directly after a backtick is a quotation.
             XmlPlace::Text => !self.fence.quotes() && self.last != '`',
             XmlPlace::Thinking | XmlPlace::Call(_) => true,
         }
     }
 
-    /// A character that is part of no tag.
+    /// Adds a character that is not part of a tag.
     fn plain(&mut self, c: char, found: TextEventSink<'_>) {
         match &mut self.place {
             XmlPlace::Text => {
@@ -181,7 +181,7 @@ impl XmlParser {
         }
     }
 
-    /// What was held back is no tag.
+    /// Turns the held text, which is no tag, into plain text.
     fn release(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
@@ -255,7 +255,7 @@ impl XmlParser {
                 });
                 self.back_to_text();
             }
-            // Tags of calls are looked for only inside one.
+            // These tags are matched only inside a call.
             (
                 Tag::OpenParameter(_) | Tag::CloseParameter | Tag::CloseTool,
                 XmlPlace::Text | XmlPlace::Thinking,
@@ -271,7 +271,7 @@ impl XmlParser {
 }
 
 impl XmlCall {
-    /// The tags that count here.
+    /// Returns the tags that are possible at this point of the call.
     fn tags<'a>(&'a self, tool: &'a XmlTool) -> impl Iterator<Item = (Tag, &'a str)> {
         let closing = self
             .open
@@ -302,7 +302,7 @@ impl XmlCall {
             )
     }
 
-    /// The value that was open ends at the last closing tag seen.
+    /// Ends the open value at the last closing tag.
     fn settle(&mut self, tool: &XmlTool) {
         let Some(OpenValue {
             parameter,

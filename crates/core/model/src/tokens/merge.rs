@@ -1,47 +1,47 @@
-//! Counts the tokens of one piece by byte-pair merging: of all neighbours that together are a
-//! token, the pair of the lowest rank is joined first, the leftmost of equals, until none is left.
+//! Counts the tokens of one piece by byte-pair merging: of all neighbors that together are a token,
+//! the pair with the lowest rank is joined first, the leftmost among equals, until no pair is left.
 //!
-//! A piece is nearly always a word, and nearly always a token. Short ones that are not are merged
-//! by scanning a small array on the stack. Long ones (a line of `=`, a minified file) would cost
-//! quadratic time that way, so they go through a queue. Both join in the same order, so they give
-//! the same count.
+//! A piece is nearly always a word and nearly always a token. Short pieces that are not are merged
+//! by scanning a small array on the stack. Long ones (a line of `=`, a minified file) would take
+//! quadratic time that way, so they go through a queue. Both ways join in one order, so they give
+//! equal counts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::table;
 
-/// Up to this many bytes the scan is quicker than the queue.
+/// Up to this many bytes, the scan is faster than the queue.
 const SHORT: usize = 96;
 
-/// Longer pieces are cut here, which may add a token at each cut. The queue needs up to 18 bytes
-/// for each byte of a piece, and no count is worth more memory than the rest of haft takes.
+/// Longer pieces are cut at this size, which may add a token at each cut. The queue needs up to 18
+/// bytes per byte of a piece, and no count is worth more memory than the rest of haft takes.
 const LONGEST: usize = 256 * 1024;
 
-/// No token.
+/// The rank of a pair that is no token.
 const NONE: u32 = u32::MAX;
 
-/// Counts pieces, keeping the memory that long ones need from one to the next.
+/// Counts the tokens of pieces. Long pieces share their buffers.
 #[derive(Default)]
 pub(super) struct Merger {
-    /// At the first byte of each token its length; 0 at all others.
+    /// The length of each token at the index of its first byte; 0 at all other indices.
     starts: Vec<u8>,
-    /// At the last byte of each token its length; anything at all others.
+    /// The length of each token at the index of its last byte; undefined at all other indices.
     ends: Vec<u8>,
     queue: BinaryHeap<Reverse<Join>>,
 }
 
-/// What merging one long piece came to.
+/// The result of merging one long piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MergeResult {
-    /// The tokens left.
+    /// The number of tokens left.
     pub(super) tokens: u32,
-    /// How many joins were taken off the queue: the measure of the work.
+    /// The number of joins taken off the queue, as a measure of the work.
     pub(super) steps: u32,
 }
 
-/// A possible join, ordered by rank, then place. It holds where the left token begins and the
-/// length of both together, in one number so that the queue compares and moves little.
+/// A possible join, ordered by rank, then position. The rank, the start of the left token and the
+/// length of both tokens are packed into one number, which is cheap to compare and move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Join(u64);
 
@@ -60,16 +60,16 @@ impl Join {
 }
 
 impl Merger {
-    /// The tokens of a piece.
+    /// Returns the number of tokens of a piece.
     pub(super) fn count(&mut self, piece: &[u8]) -> u32 {
-        // Asked first, because not every token comes out of merging its own bytes.
+        // Checked first, because merging the bytes of a token does not always yield that token.
         if table::rank(piece).is_some() {
             return 1;
         }
         if piece.len() <= SHORT {
             return short(piece);
         }
-        // A run of one character or one pattern gives the same chunk again and again.
+        // A run of one character or one pattern repeats one chunk many times.
         let mut last: Option<(&[u8], u32)> = None;
         let counted = piece.chunks(LONGEST).map(|chunk| {
             let tokens = last
@@ -83,14 +83,14 @@ impl Merger {
 
     /// Merges by a queue of joins, in O(n log n).
     ///
-    /// A join in the queue may be out of date. Tokens only ever grow, so it still holds exactly if
-    /// a token begins at its place and that and the next are together as long as they were.
+    /// A join in the queue may be out of date. Because tokens only grow, it is still valid exactly
+    /// if a token begins at its start and that token and the next one have its length together.
     pub(super) fn long(&mut self, piece: &[u8]) -> MergeResult {
         self.starts.clear();
         self.starts.resize(piece.len(), 1);
         self.ends.clear();
         self.ends.resize(piece.len(), 1);
-        // Made from a list in one go, which is linear; pushing one by one is not.
+        // Building the heap from a list is linear; pushing one by one is not.
         let mut joins = std::mem::take(&mut self.queue).into_vec();
         joins.clear();
         joins.extend(
@@ -129,7 +129,7 @@ impl Merger {
         merged
     }
 
-    /// Queues a join if it makes a token.
+    /// Queues a join if its bytes are a token.
     fn offer(&mut self, piece: &[u8], at: usize, len: usize) {
         if let Some(rank) = table::rank(&piece[at..at + len]) {
             self.queue.push(Reverse(Join::new(rank, at, len)));
@@ -137,9 +137,10 @@ impl Merger {
     }
 }
 
-/// Merges at most `SHORT` bytes by looking for the lowest rank again after each join.
+/// Merges at most [`MAX_SCANNED_BYTES`] bytes by scanning for the lowest rank after each join.
 pub(super) fn short(piece: &[u8]) -> u32 {
-    // Token i is `bounds[i]..bounds[i + 1]`, and `ranks[i]` is that of it joined with the next.
+    // Token i is `bounds[i]..bounds[i + 1]`, and `ranks[i]` is the rank of token i joined with the
+    // next one.
     let mut bounds = [0_u8; SHORT + 1];
     let mut ranks = [NONE; SHORT];
     let mut tokens = piece.len();

@@ -1,7 +1,7 @@
-//! Cuts a text into pieces, exactly as the pattern of `o200k_base` does; no token ever crosses a
-//! cut.
+//! Splits a text into pieces, exactly as the pattern of `o200k_base` does; no token crosses the end
+//! of a piece.
 //!
-//! The pattern, whose alternatives are tried in this order at each place:
+//! The alternatives of the pattern are tried in this order at each position:
 //! ```text
 //! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -11,12 +11,12 @@
 //! \s+(?!\S)
 //! \s+
 //! ```
-//! It is written out by hand because a regular expression takes time to compile and memory to run,
-//! and this one needs an engine that backtracks. Where the pattern would back up, the scan
-//! remembers the last place it could back up to, so no character is looked at more than a few
+//! The pattern is implemented by hand because a regular expression takes time to compile and memory
+//! to run, and this one needs an engine that backtracks. Where the pattern would back up, the scan
+//! remembers the last position it could back up to, so no character is visited more than a few
 //! times.
 //!
-//! Invariant: the pieces of a text, one after another, are the text; none is empty.
+//! Invariant: the concatenated pieces of a text are the text; no piece is empty.
 
 use super::layout::class::{CASELESS, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER};
 use super::table;
@@ -28,7 +28,7 @@ const HEAD: u8 = UPPER | CASELESS | MARK;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 const TAIL: u8 = LOWER | CASELESS | MARK;
 
-/// The pieces of a text.
+/// Iterates over the pieces of a text.
 pub(super) struct TokenPieces<'a> {
     rest: &'a str,
 }
@@ -54,11 +54,11 @@ impl<'a> Iterator for TokenPieces<'a> {
     }
 }
 
-/// The first two alternatives. Their case rules come down to one scan over `HEAD`:
-/// - it stops at a lower-case letter: the word goes on from there;
-/// - else the word must end in a character that is in `TAIL` too, the last such one that was
-///   passed;
-/// - else, when all that was passed is upper case, the second alternative takes it whole.
+/// Returns the end of a match of the first two alternatives. Their case rules amount to one scan
+/// over [`HEAD`]:
+/// - at a lower-case letter the scan stops, and the word continues from there;
+/// - else the word ends after the last scanned character that is also in [`TAIL`];
+/// - else, if all scanned characters are upper case, the second alternative matches them all.
 fn word(text: &str, first: u8, after: usize) -> Option<usize> {
     let start = if first & LEAD == 0 { 0 } else { after };
     let mut at = start;
@@ -77,8 +77,8 @@ fn word(text: &str, first: u8, after: usize) -> Option<usize> {
     }
     let end = match last_tail {
         Some(end) => end,
-        // A mark is not spent as the lead if it alone can be the word: the first alternative comes
-        // before the second.
+        // A mark is not taken as the lead if it can be the word by itself: the first alternative
+        // precedes the second.
         None if first == MARK => after,
         None if at > start => at,
         None => return None,
@@ -125,8 +125,8 @@ fn punctuation(text: &str) -> Option<usize> {
     (end > start).then_some(end + close)
 }
 
-/// The last three alternatives: up to the last line break of the white space; else all of it but
-/// the last character, which goes with what follows; else all of it.
+/// Returns the end of a match of the last three alternatives: white space up to its last line
+/// break; else all but the last character, which belongs to the next piece; else all of it.
 fn space(text: &str) -> usize {
     let mut at = 0;
     let mut last = 0;
@@ -146,7 +146,7 @@ fn space(text: &str) -> usize {
     }
 }
 
-/// Where the run of characters of this set ends.
+/// Returns the end of a run of characters whose classes are in `set`.
 fn run(text: &str, from: usize, set: u8) -> usize {
     let mut at = from;
     while let Some((class, after)) = step(text, at)
@@ -157,7 +157,7 @@ fn run(text: &str, from: usize, set: u8) -> usize {
     at
 }
 
-/// The class of the character that begins here, and where the next one does.
+/// Returns the class of the character at `at`, and the index of the next character.
 fn step(text: &str, at: usize) -> Option<(u8, usize)> {
     let byte = *text.as_bytes().get(at)?;
     if byte.is_ascii() {

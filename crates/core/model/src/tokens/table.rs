@@ -1,5 +1,5 @@
-//! The vocabulary and the character classes, as `build.rs` laid them out, in the binary's read-only
-//! data.
+//! The vocabulary and the character classes, in the layout that `build.rs` writes, in the binary's
+//! read-only data.
 
 use super::layout::{CLASS_BLOCK, RANK_BITS, SLOTS, home};
 
@@ -16,7 +16,7 @@ static CLASS_BLOCKS: &[[u8; CLASS_BLOCK]] =
         .as_chunks()
         .0;
 
-/// The rank of a token, if these bytes are one.
+/// Returns the rank of the token with these bytes, if there is one.
 pub(super) fn rank(bytes: &[u8]) -> Option<u32> {
     let (mut slot, mark) = home(bytes);
     loop {
@@ -34,13 +34,13 @@ pub(super) fn rank(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// The class of a character, one of `layout::class`.
+/// Returns the class of a character, one of the constants in `layout::class`.
 pub(super) fn class(character: char) -> u8 {
     let point = character as usize;
     CLASS_BLOCKS[usize::from(CLASS_INDEX[point / CLASS_BLOCK])][point % CLASS_BLOCK]
 }
 
-/// The class of a character below U+0080: the first block is always block 0.
+/// Returns the class of a character below U+0080. The first block of the table is always block 0.
 pub(super) fn ascii_class(byte: u8) -> u8 {
     CLASS_BLOCKS[0][usize::from(byte)]
 }

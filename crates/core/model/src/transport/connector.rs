@@ -1,4 +1,4 @@
-//! How a provider's server is reached: through which proxy, trusting whom.
+//! Configures connections to a provider: proxy and trusted certificates.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use reqwest::{Certificate, Client, NoProxy, Proxy, Url};
 
 use crate::config::ProviderConfig;
 
-/// Connections may rest between requests this long: a person thinks for minutes.
+/// Idle connections are kept this long: users think for minutes between requests.
 const POOL_IDLE: Duration = Duration::from_mins(5);
 
-/// Makes HTTP clients for one provider.
+/// Creates HTTP clients for one provider.
 pub(super) struct Connector {
     proxy: Option<Proxy>,
     trusted: Vec<Certificate>,
-    /// Whether anything on the way speaks TLS.
+    /// True if the server or the proxy is reached through TLS.
     tls: bool,
 }
 
 impl Connector {
-    /// Reads the declaration, and the certificates it names. The error says which field is wrong
-    /// and why.
+    /// Reads the proxy settings and the certificate file. The error names the wrong field and the
+    /// problem.
     pub(super) fn new(provider: &ProviderConfig, base: &Url) -> Result<Self, String> {
         let everywhere = provider
             .no_proxy
@@ -48,17 +48,17 @@ impl Connector {
         })
     }
 
-    /// A client with a pool of connections of its own.
+    /// Creates a client with its own connection pool.
     pub(super) fn client(&self, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
-        // Fails only if a provider is installed already, which is just as well.
+        // Fails only if a provider is already installed, which serves equally well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .connect_timeout(connect_timeout)
             .pool_idle_timeout(POOL_IDLE)
             .tcp_nodelay(true)
-            // A redirect would take the key elsewhere.
+            // A redirect would send the key to another server.
             .redirect(reqwest::redirect::Policy::none())
-            // This crate asks no environment for a proxy; the declaration names it.
+            // This crate does not read the environment; the proxy comes from the configuration.
             .no_proxy();
         if self.tls {
             builder = builder.tls_certs_merge(self.trusted.iter().cloned());
@@ -75,7 +75,7 @@ impl Connector {
 }
 
 fn proxy(named: &str, except: Option<&str>) -> Result<Proxy, String> {
-    // A proxy's URL may hold a password: it is not repeated.
+    // A proxy URL may contain a password, so it is not quoted in errors.
     let wrong = || "`proxy` is not a proxy's URL; write it as `http://host:port`".to_owned();
     let url = if named.contains("://") {
         named.to_owned()

@@ -1,6 +1,6 @@
-//! Reads the reason of a failed exchange from the provider's error.
+//! Determines the reason of a failed exchange from the provider's error.
 //!
-//! Each API writes its errors its own way; the shapes overlap enough for one reader.
+//! Each API formats its errors differently; the shapes overlap enough for one reader.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,15 +13,16 @@ use crate::error::ModelError;
 use crate::retry;
 use crate::wire::Fault;
 
-/// A failed exchange: the error, and what the server said about trying again.
+/// A failed exchange: the error, and the server's instructions on retrying.
 #[derive(Debug)]
 pub(crate) struct ExchangeFailure {
     pub error: ModelError,
-    /// How long to wait before the next try.
+    /// The wait that the server asks for before the next attempt.
     pub hint: Option<Duration>,
-    /// Whether the server asked not to be asked again, or cannot answer otherwise.
+    /// True if the server asked not to be retried, or if a retry cannot change the answer.
     pub last_word: bool,
-    /// Whether it was told inside a reply that had begun: only a server of the API does that.
+    /// True if the error was reported inside a reply that had begun, which only a server of the API
+    /// does.
     pub in_reply: bool,
 }
 
@@ -52,15 +53,15 @@ impl From<Fault> for ExchangeFailure {
     }
 }
 
-/// An endpoint as error messages name it.
+/// An endpoint for error messages.
 pub(super) struct NamedEndpoint {
-    /// Its URL without user, password and query.
+    /// The URL without user, password and query.
     pub(super) url: String,
     pub(super) api: Api,
 }
 
 impl ExchangeFailure {
-    /// The failure of a request that got no response.
+    /// Creates the failure of a request that got no response.
     pub(super) fn unreachable(endpoint: NamedEndpoint, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let reason = if error.is_connect() || error.is_timeout() {
@@ -75,7 +76,7 @@ impl ExchangeFailure {
         .into()
     }
 
-    /// The failure of a request whose response is not one of the endpoint's API.
+    /// Creates the failure of a request whose response does not come from the expected API.
     pub(super) fn not_an_api(
         endpoint: NamedEndpoint,
         content_type: Option<&str>,
@@ -96,7 +97,7 @@ impl ExchangeFailure {
         .into()
     }
 
-    /// The failure that a response with an error status reports.
+    /// Creates the failure that a response with an error status reports.
     pub(super) fn from_status(
         endpoint: NamedEndpoint,
         status: u16,
@@ -105,8 +106,8 @@ impl ExchangeFailure {
     ) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => ProviderMessage::read(&value).failure(status, headers),
-            // With these statuses, a page instead of an error in JSON means that there is no such
-            // API. A gateway in trouble also answers with a page, but with a 5xx.
+            // With these statuses, a page instead of a JSON error means that the API does not exist
+            // there. A gateway in trouble also answers with a page, but with a 5xx status.
             Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => Self {
                 last_word: true,
                 ..Self::not_an_api(endpoint, Some(&format!("status {status}")), body)
@@ -124,7 +125,7 @@ impl ExchangeFailure {
         }
     }
 
-    /// True if the same request may succeed later.
+    /// True if repeating the request may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         self.error.is_transient() && !self.last_word
     }
@@ -134,14 +135,14 @@ impl ExchangeFailure {
 struct ProviderMessage {
     code: String,
     message: String,
-    /// A status inside the body.
+    /// The HTTP status given inside the body.
     number: Option<u16>,
     error: Value,
 }
 
 impl ProviderMessage {
-    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that holds one of
-    /// them.
+    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that starts with one
+    /// of these.
     fn read(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
         let error = body
@@ -176,8 +177,8 @@ impl ProviderMessage {
         }
     }
 
-    /// The status an error inside a stream stands for. What has no known name is the server's
-    /// fault.
+    /// Returns the HTTP status that an error inside a stream stands for; 500 for an unknown error
+    /// code.
     fn status(&self) -> u16 {
         if let Some(number) = self.number {
             return number;
@@ -215,7 +216,7 @@ impl ProviderMessage {
 
     fn failure(self, status: u16, headers: &HeaderMap) -> ExchangeFailure {
         let hint = retry::hint(headers, &self.error);
-        // Both official client families obey this header.
+        // The official clients of both OpenAI and Anthropic obey this header.
         let last_word = headers
             .get("x-should-retry")
             .is_some_and(|value| value == "false");
@@ -244,7 +245,7 @@ impl ProviderMessage {
         }
     }
 
-    /// Gemini says 400 to a key it does not know.
+    /// True for Gemini's answer to an unknown key, which has the status 400.
     fn is_bad_key(&self, status: u16) -> bool {
         let mut details = self
             .error
@@ -260,8 +261,9 @@ impl ProviderMessage {
             })
     }
 
-    /// Whether money is the matter, so that waiting does not help. The word "billing" alone says
-    /// nothing: one provider's ordinary rate limit asks people to check theirs.
+    /// True if the error is about money, so that waiting does not help. The word "billing" alone is
+    /// no evidence: the ordinary rate limit message of one provider asks users to check their
+    /// billing.
     fn is_spend_limit(&self, status: u16) -> bool {
         const CODES: [&str; 5] = [
             "insufficient_quota",
@@ -305,7 +307,7 @@ pub(super) fn cause(mut error: &dyn Error) -> String {
     error.to_string()
 }
 
-/// Returns the beginning of a response, on one line.
+/// Returns the beginning of a response as one line.
 fn shorten(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

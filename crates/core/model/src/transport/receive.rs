@@ -1,4 +1,4 @@
-//! Reads the body of a successful answer: an event stream, or one JSON text.
+//! Reads the body of a successful answer: an event stream, or one JSON document.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use super::{ExchangeFailure, HttpTransport};
 use crate::error::ModelError;
 use crate::wire::{Decode, ReplyProgress, Sink};
 
-/// No reply is this long; a server that sends more is broken.
+/// The maximum size of a reply in bytes; a server that sends more is broken.
 const LONGEST_REPLY: usize = 256 * 1024 * 1024;
-/// How long usage is waited for when the message is whole.
+/// The time limit for usage data after the end of the message.
 const USAGE_WAIT: Duration = Duration::from_secs(3);
-/// How long the end of the body is waited for when nothing more is to come. Reading it lets the
-/// connection be used again.
+/// The time limit for the end of the body when no further event is expected. Reading the body to
+/// its end makes the connection reusable.
 const TAIL_WAIT: Duration = Duration::from_millis(50);
-/// How many times the longest pause comments alone may keep a reply alive: a provider sends them
-/// while a request waits in a queue, and a gateway before a dead one sends them for ever.
+/// Comments alone keep a reply alive for this multiple of the idle timeout: a provider sends them
+/// while a request is queued, and a gateway in front of a dead provider sends them forever.
 const KEPT_ALIVE: u32 = 5;
-/// How much of an unexpected answer is looked at.
+/// The number of bytes read of an unexpected answer, for the error message.
 const GLANCE: usize = 64 * 1024;
 
-/// What can happen to a body on its way.
+/// A failure while reading a body.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error("no data for {} s", .0.as_secs())]
@@ -45,7 +45,7 @@ impl HttpTransport {
         sink: Sink<'_>,
     ) -> Result<(), ExchangeFailure> {
         let kind = content_type(&response);
-        // Some servers leave the type out; whether events follow will show.
+        // Some servers omit the content type; the absence of events then shows the error.
         if kind
             .as_deref()
             .is_some_and(|kind| kind != "text/event-stream")
@@ -63,7 +63,7 @@ impl HttpTransport {
                     Ok(next) => next,
                     Err(_) => return Err(body_failure(BodyError::Silent(kept_alive))),
                 },
-                // The message is whole: what follows is welcome but not needed.
+                // The message is complete: usage is welcome but not required.
                 ReplyProgress::Ended => timeout(USAGE_WAIT, events.next()).await.ok().flatten(),
                 ReplyProgress::Done => timeout(TAIL_WAIT, events.next()).await.ok().flatten(),
             };
@@ -111,6 +111,7 @@ impl HttpTransport {
         Ok(decoder.body(text, sink)?)
     }
 
+    /// Reads a body to its end, with the time and size limits of [`Self::body_chunks`].
     pub(super) async fn whole_body(&self, response: Response) -> Result<Vec<u8>, ExchangeFailure> {
         let mut body = Vec::new();
         let mut chunks = Box::pin(self.limited(response));
@@ -120,8 +121,8 @@ impl HttpTransport {
         Ok(body)
     }
 
-    /// The bytes of a body. The first may take as long as a first byte may, the others as long as a
-    /// pause may; a comment that only keeps the connection alive counts here.
+    /// Returns the chunks of a body, with the first-byte timeout for the first chunk and the idle
+    /// timeout for the others. Comments that only keep the connection alive count as data here.
     fn limited(&self, response: Response) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
         let first = self.first_byte;
         let idle = self.idle;
@@ -155,7 +156,7 @@ fn content_type(response: &Response) -> Option<String> {
     (!essence.is_empty()).then_some(essence)
 }
 
-/// The beginning of an answer that is looked at only to say what it is.
+/// Reads the beginning of an unexpected answer, for an error message.
 pub(super) async fn glance(mut response: Response) -> Vec<u8> {
     let mut start = Vec::new();
     while start.len() < GLANCE {

@@ -6,5 +6,5 @@ mod encode;
 pub(crate) use decode::AnthropicDecoder;
 pub(crate) use encode::AnthropicWire;
 
-/// The version of the API these types describe.
+/// The version of the API that these types describe.
 pub(crate) const VERSION: &str = "2023-06-01";

@@ -1,11 +1,11 @@
-//! Puts the parts of a reply together while they arrive, and tells the sink.
+//! Assembles the parts of a reply while they arrive, and passes deltas to the sink.
 
 use haft_types::{ContentHash, Hasher, Part, Request, StopReason, Thinking, ToolCall, Usage};
 
 use super::Sink;
 use crate::reply::Delta;
 
-/// What a decoder made of a reply.
+/// The decoded content of a reply.
 #[derive(Debug, PartialEq)]
 pub(crate) struct DecodedReply {
     pub parts: Vec<Part>,
@@ -13,12 +13,11 @@ pub(crate) struct DecodedReply {
     pub usage: Usage,
 }
 
-/// Marks the ids of calls that were read out of text, although the API has a way of its own for
-/// them.
+/// The prefix of ids of calls that were parsed from text although the API has native tool calls.
 const READ_FROM_TEXT: &str = "text_";
 
-/// Makes ids for calls that come without: the number of the call in the conversation, and a hash of
-/// where it stands.
+/// Generates ids for calls that arrive without one, from the number of the call in the conversation
+/// and a hash of its position.
 #[derive(Clone, Debug)]
 pub(crate) struct CallIds {
     calls: usize,
@@ -26,14 +25,14 @@ pub(crate) struct CallIds {
 }
 
 impl CallIds {
-    /// Ids for the reply to this request.
+    /// Creates the generator for the reply to this request.
     pub(crate) fn after(request: &Request) -> Self {
         let calls = request
             .segments
             .iter()
             .map(|segment| segment.entry.message.tool_calls().count())
             .sum();
-        // Pruning may lower the count; where the request ends keeps ids apart then.
+        // Pruning may lower the count; the end of the request then keeps the ids distinct.
         let mut hasher = Hasher::default();
         hasher.update(&request.segments.len().to_le_bytes());
         if let Some(last) = request.segments.last() {
@@ -45,7 +44,7 @@ impl CallIds {
         }
     }
 
-    /// The next id.
+    /// Returns the next id, for a call of the tool `name`.
     pub(crate) fn next(&mut self, name: &str) -> String {
         self.calls += 1;
         let hash = Hasher::default()
@@ -57,17 +56,17 @@ impl CallIds {
         format!("call_{}_{}", self.calls, hex.get(..8).unwrap_or(&hex))
     }
 
-    /// The next id, of a call that was read out of text.
+    /// Like [`Self::next_id`], for a call that was parsed from text.
     pub(crate) fn next_from_text(&mut self, name: &str) -> String {
         format!("{READ_FROM_TEXT}{}", self.next(name))
     }
 
-    /// Whether haft made this id for a call that was read out of text.
+    /// True if haft generated this id for a call that was parsed from text.
     pub(crate) fn is_from_text(id: &str) -> bool {
         id.starts_with(READ_FROM_TEXT) && Self::is_own(id)
     }
 
-    /// Whether haft made this id, so that the provider knows nothing of it.
+    /// True if haft generated this id, so that the provider does not know it.
     pub(crate) fn is_own(id: &str) -> bool {
         let mut pieces = id.strip_prefix(READ_FROM_TEXT).unwrap_or(id).split('_');
         let number = |piece: Option<&str>| {
@@ -82,14 +81,14 @@ impl CallIds {
     }
 }
 
-/// The parts so far. Pieces of one kind that follow each other are one part.
+/// The parts received so far. Consecutive pieces of one kind form one part.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyParts {
     parts: Vec<Part>,
 }
 
 impl ReplyParts {
-    /// A piece of the answer.
+    /// Appends a piece of the answer.
     pub(crate) fn text(&mut self, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
@@ -104,7 +103,7 @@ impl ReplyParts {
         sink(Delta::Text(piece.to_owned()));
     }
 
-    /// A piece of the reasoning.
+    /// Appends a piece of the reasoning.
     pub(crate) fn thinking(&mut self, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
@@ -123,13 +122,13 @@ impl ReplyParts {
         sink(Delta::Thinking(piece.to_owned()));
     }
 
-    /// A whole part that nobody is shown.
+    /// Appends a whole part without a delta, and returns its index.
     pub(crate) fn push(&mut self, part: Part) -> usize {
         self.parts.push(part);
         self.parts.len() - 1
     }
 
-    /// A call begins; the number names it in the calls below.
+    /// Begins a call and returns the index of its part.
     pub(crate) fn call(&mut self, id: String, name: String, sink: Sink<'_>) -> usize {
         sink(Delta::CallStarted {
             id: id.clone(),
@@ -143,7 +142,7 @@ impl ReplyParts {
         }))
     }
 
-    /// A piece of a call's arguments.
+    /// Appends a piece of the arguments of the call at index `at`.
     pub(crate) fn arguments(&mut self, at: usize, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
@@ -157,7 +156,7 @@ impl ReplyParts {
         }
     }
 
-    /// The call is closed.
+    /// Reports the end of the call at index `at` to the sink.
     pub(crate) fn close_call(&self, at: usize, sink: Sink<'_>) {
         if let Some(Part::ToolCall(call)) = self.parts.get(at) {
             sink(Delta::CallFinished {
@@ -166,17 +165,16 @@ impl ReplyParts {
         }
     }
 
-    /// The part with this number.
     pub(crate) fn part_mut(&mut self, at: usize) -> Option<&mut Part> {
         self.parts.get_mut(at)
     }
 
-    /// The last part.
     pub(crate) fn last_mut(&mut self) -> Option<&mut Part> {
         self.parts.last_mut()
     }
 
-    /// The finished reply. Some servers say `stop` although they called a tool; the calls decide.
+    /// Returns the finished reply. Some servers report `stop` although the model called a tool; the
+    /// calls decide.
     pub(crate) fn finish(self, stop: Option<StopReason>, usage: Usage) -> DecodedReply {
         let has_calls = self
             .parts
@@ -187,7 +185,7 @@ impl ReplyParts {
             None => StopReason::EndTurn,
             Some(stop) => stop,
         };
-        // Blocks that were opened and never filled say nothing.
+        // Blocks that were opened and never filled are dropped.
         let says_something = |part: &Part| match part {
             Part::Text { text, signature } => !text.is_empty() || signature.is_some(),
             Part::Thinking(thinking) => *thinking != Thinking::default(),

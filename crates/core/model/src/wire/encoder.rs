@@ -1,8 +1,9 @@
 //! Lays a request out as the bytes of its body.
 //!
-//! Invariant: for two requests of which one's segments begin with the other's (cut where a block
-//! ends), the bodies agree up to the shorter one's closing brackets, cache markers aside. Hence the
-//! order of a body and the rule that a fragment depends on its message alone.
+//! Invariant: if the segments of one request begin with the segments of another (cut at the end of
+//! a block), the two bodies agree up to the closing brackets of the shorter one, cache markers
+//! aside. This determines the order of a body, and it is why a fragment depends on its message
+//! alone.
 
 use std::borrow::Cow;
 
@@ -14,10 +15,10 @@ use super::fragments::{Fragments, Key, Piece, Placed};
 use super::{CacheMark, Fragment, Settings, Wire, WireFrame, WireTurn, json, wire};
 use crate::protocol::{Joined, ThoughtMaker, as_paragraph, lower};
 
-/// The most cache markers a request may carry.
+/// The maximum number of cache markers in a request.
 const MAX_MARKS: usize = 4;
 
-/// Encodes the requests of one client, remembering what the last one held.
+/// Encodes the requests of one client and reuses the bytes of the previous request.
 pub(crate) struct Encoder {
     wire: Box<dyn Wire>,
     marks: bool,
@@ -43,7 +44,7 @@ impl Encoder {
         }
     }
 
-    /// The body of a request.
+    /// Returns the body of a request.
     pub(crate) fn body(&mut self, request: &Request) -> Bytes {
         let arranged = self.arrange(&request.segments);
         let segments: &[Segment] = &arranged;
@@ -65,7 +66,7 @@ impl Encoder {
             }
         }
 
-        // Without system text its marker goes to the tools, which come just before.
+        // Without system text, its marker goes to the tools, which come directly before it.
         let placed = marks
             .iter()
             .filter(|mark| **mark == CacheMark::Boundary)
@@ -81,7 +82,8 @@ impl Encoder {
         );
         let tools = self.tools.as_ref().map_or(&[][..], |(_, _, bytes)| bytes);
         let mut body = self.wire.front(request);
-        // Room for the frames of each turn, but not much more: the body is kept until the next one.
+        // Reserves room for the frames of each turn, but little more: the body is kept until the
+        // next request.
         let size: usize = fragments
             .iter()
             .map(|(_, fragment)| fragment.len() + 64)
@@ -107,7 +109,8 @@ impl Encoder {
         body
     }
 
-    /// The wire form of a message, made only if it was not sent before.
+    /// Returns the wire form of a message, and encodes it only if the last request did not contain
+    /// it.
     fn fragment(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
         let message = &entry.message;
         let settings = &self.settings;
@@ -136,7 +139,7 @@ impl Encoder {
         })
     }
 
-    /// The segments as this model takes them: most take them as they are.
+    /// Changes the segments to suit the model; most models take them unchanged.
     fn arrange<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
         match self.settings.spec.tool_protocol {
             ToolProtocol::Native if !self.settings.spec.capabilities.user_after_tool => {
@@ -147,10 +150,10 @@ impl Encoder {
         }
     }
 
-    /// Makes the field `tools` ready, unless it is.
+    /// Encodes the field `tools`, unless it is already encoded.
     fn encode_tools(&mut self, request: &Request, mark: CacheMark) {
         let tools = &request.tools;
-        // In a text protocol the system text tells of the tools.
+        // In a text protocol the system text describes the tools.
         let known = self
             .tools
             .as_ref()
@@ -166,9 +169,9 @@ impl Encoder {
         self.tools = Some((tools.hash, mark, bytes));
     }
 
-    /// Which segments carry a marker. When there are too many boundaries the first (the system
-    /// text) and the last ones stay: the first is shared by every conversation, the last are
-    /// where the next request will match.
+    /// Chooses the segments that carry a cache marker. If there are too many boundaries, the first
+    /// (the system text) and the last ones stay: all conversations share the first, and the next
+    /// request will match at the last.
     fn place_marks(&self, segments: &[Segment]) -> Vec<CacheMark> {
         let mut marks = vec![CacheMark::None; segments.len()];
         if !self.marks {
@@ -187,8 +190,7 @@ impl Encoder {
     }
 }
 
-/// Whether a message has something on the wire that can carry a marker: thinking cannot, and
-/// neither can empty text.
+/// True if some part of the message can carry a marker: thinking and empty text cannot.
 fn can_carry(segment: &Segment) -> bool {
     use haft_types::Part;
     segment.entry.message.content.iter().any(|part| match part {
@@ -198,7 +200,7 @@ fn can_carry(segment: &Segment) -> bool {
     })
 }
 
-/// Writes the fragments of a request, each of which then knows where it stands.
+/// Writes the fragments of a request and records their new positions.
 struct Writer<'a> {
     body: Vec<u8>,
     fragments: &'a Fragments,
@@ -221,6 +223,7 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes the fragments of one turn inside a frame, tool results first.
     fn framed(&mut self, frame: WireFrame, turn: &mut [(Key, Placed)]) {
         self.body.extend_from_slice(frame.open.as_bytes());
         let mut first = true;
@@ -236,8 +239,8 @@ impl Writer<'_> {
         self.body.extend_from_slice(frame.close.as_bytes());
     }
 
-    /// Messages one after another. What may only follow the results of a block waits until they are
-    /// over.
+    /// Writes messages one after another. Pieces that may only follow the results of a block are
+    /// written after the last result.
     fn flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
         let is_result = |(_, fragment): &(Key, Placed)| fragment.has(Piece::Results);
         for run in turn.chunk_by_mut(|one, next| is_result(one) && is_result(next)) {

@@ -1,12 +1,12 @@
-//! For models that refuse a user message after a tool result: what follows the results of a block
-//! is written inside the last of them, as `<system-reminder>` blocks.
+//! Moves user texts after tool results into the last result, as `<system-reminder>` blocks, for
+//! models that reject a user message after a tool result.
 
 use std::sync::Arc;
 
 use haft_types::{Entry, Hasher, Part, Role, Segment};
 
-/// The segments with every user text behind a tool result moved into that result. Pictures stay
-/// where they are.
+/// Returns the segments with every user text after a tool result moved into that result. Messages
+/// with images stay in place.
 pub(crate) fn fold_after_results(segments: &[Segment]) -> Vec<Segment> {
     let mut folded: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {
@@ -53,7 +53,7 @@ fn append(last: &mut Segment, added: &Segment) {
             result.envelope.text.push_str(piece);
         }
     }
-    // From the two hashes, so that a long result is not hashed again for every request.
+    // Computed from the two hashes, so that a long result is not hashed again for every request.
     let hash = Hasher::default()
         .update(&last.entry.hash.0)
         .update(&added.entry.hash.0)

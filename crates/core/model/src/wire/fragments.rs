@@ -1,23 +1,21 @@
-//! The bytes of messages that were sent before: they stand in the last body, and are copied from
-//! there.
+//! Reuses the bytes of messages that were sent before: they are copied from the last body.
 //!
 //! Invariant: a fragment depends on nothing but the message's content hash and its mark (the
 //! encoder's settings never change), so equal segments give equal bytes. Only the last body is
-//! kept, and where in it each message stands.
+//! kept, with the position of each message in it.
 
 use bytes::Bytes;
 use haft_types::ContentHash;
 
-/// Whether the provider's cache should have an entry that ends here.
+/// A request to the provider's cache to store the prefix that ends here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CacheMark {
-    /// Nothing special.
     None,
-    /// A cache marker.
+    /// A cache marker on the last piece.
     Boundary,
 }
 
-/// Whose turn a fragment belongs to.
+/// The turn that a fragment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireTurn {
     User,
@@ -27,13 +25,12 @@ pub(crate) enum WireTurn {
 /// The wire form of one message: comma-separated pieces, without a comma at either end.
 #[derive(Debug)]
 pub(crate) struct Fragment {
-    /// Whose turn it belongs to.
     pub turn: WireTurn,
-    /// Tool results: in a turn they stand before everything else.
+    /// Tool results. In a turn they precede everything else.
     pub results: Vec<u8>,
-    /// Everything else.
+    /// All pieces that are not in the other fields.
     pub items: Vec<u8>,
-    /// What belongs to a tool result but may only follow the last result of its block.
+    /// Pieces that belong to a tool result but may only follow the last result of its block.
     pub after_results: Vec<u8>,
 }
 
@@ -48,11 +45,11 @@ impl Fragment {
     }
 }
 
-/// What a fragment depends on: content, mark, and whether it stands in the frame of the system
+/// The identity of a fragment: content hash, mark, and whether it is inside the frame of the system
 /// text.
 pub(super) type Key = (ContentHash, CacheMark, bool);
 
-/// The pieces of a fragment, as places of [`Placed::pieces`].
+/// The pieces of a fragment, as indices of [`Placed::pieces`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece {
     Results,
@@ -60,13 +57,13 @@ pub(super) enum Piece {
     Items,
 }
 
-/// A fragment by reference.
+/// A fragment as positions in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) turn: WireTurn,
-    /// Whether it stands among those just made, rather than in the last body.
+    /// True if the positions refer to `Fragments::made` rather than to the last body.
     is_new: bool,
-    /// Begin and end of each. No body of four gigabytes is ever sent.
+    /// The begin and end of each piece. No body exceeds four gigabytes.
     pieces: [(u32, u32); 3],
 }
 
@@ -84,27 +81,27 @@ impl Placed {
     }
 }
 
-/// Writes bytes, and says where they stand now.
+/// Appends bytes and returns their new begin and end.
 fn write(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
     let begin = to.len() as u32;
     to.extend_from_slice(bytes);
     (begin, to.len() as u32)
 }
 
-/// The fragments of the last request, and those that are made for the next.
+/// The fragments of the last request, and those made for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     last: Bytes,
     made: Vec<u8>,
     known: Vec<(Key, Placed)>,
-    /// Where the next one is looked for first.
+    /// The index in `known` at which the next search begins.
     next: usize,
 }
 
 impl Fragments {
-    /// The fragment under this key, made only if the last request did not hold it. Requests agree
-    /// but for little, so nearly always it is the next one; only for what is new all are looked
-    /// at.
+    /// Returns the fragment with this key, and makes it only if the last request did not contain
+    /// it. Consecutive requests hardly differ, so the search nearly always hits at once; only for
+    /// new messages it visits all fragments.
     pub(super) fn get(&mut self, key: Key, make: impl FnOnce() -> Fragment) -> (Key, Placed) {
         let (before, rest) = self.known.split_at(self.next);
         if let Some(offset) = rest
@@ -133,7 +130,7 @@ impl Fragments {
         )
     }
 
-    /// Writes a piece of a fragment, which from then on stands there.
+    /// Writes a piece of a fragment and records its new position.
     pub(super) fn write(&self, body: &mut Vec<u8>, placed: &mut Placed, piece: Piece) {
         let from = if placed.is_new {
             self.made.as_slice()
@@ -144,7 +141,7 @@ impl Fragments {
         placed.pieces[piece as usize] = write(body, &from[begin as usize..end as usize]);
     }
 
-    /// Ends a request: its body and what stands in it are all that is remembered.
+    /// Ends a request: only its body and the fragments in it are kept.
     pub(super) fn end_request(&mut self, body: &Bytes, mut written: Vec<(Key, Placed)>) {
         for (_, placed) in &mut written {
             placed.is_new = false;

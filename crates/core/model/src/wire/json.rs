@@ -1,23 +1,23 @@
-//! Small helpers to write JSON piece by piece and to look at JSON without rewriting it.
+//! Helpers that write JSON piece by piece and inspect JSON without rewriting it.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// No reply has this many tokens; what a server counts beyond it is not a count. Sums of counts
-/// stay far from overflowing.
+/// The largest plausible token count. Larger counts are ignored, so that sums of counts cannot
+/// overflow.
 const MOST_TOKENS: f64 = 1e12;
 
-/// What must not cost a reply when it is wrong, such as how its tokens were counted: absent if it
-/// is not of its type.
+/// Deserializes a value of minor importance, such as token usage: an invalid one becomes `None`
+/// instead of failing the reply.
 pub(crate) fn lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
-/// A number of tokens: absent if it is not one.
+/// Deserializes a number of tokens: an invalid one becomes `None`.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let number = Value::deserialize(from)?.as_f64();
     Ok(number
@@ -25,9 +25,9 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D
         .map(|number| number as u64))
 }
 
-/// Appends a value.
 pub(crate) fn write(out: &mut Vec<u8>, value: &impl Serialize) {
-    // Writing plain data to memory cannot fail; were it to, an empty piece beats half of one.
+    // Writing plain data to memory cannot fail. If it did, an empty piece would be better than half
+    // a piece.
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
         out.truncate(start);
@@ -42,7 +42,7 @@ pub(crate) fn push(out: &mut Vec<u8>, value: &impl Serialize) {
     write(out, value);
 }
 
-/// Appends bytes that are JSON already to a comma-separated list.
+/// Appends text that is already JSON to a comma-separated list.
 pub(crate) fn push_raw(out: &mut Vec<u8>, json: &str) {
     if !out.is_empty() {
         out.push(b',');
@@ -50,7 +50,7 @@ pub(crate) fn push_raw(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
-/// The beginning of a body: `{"key":value`.
+/// Returns the beginning of a body: `{"key":value`.
 pub(crate) fn open_body(key: &str, value: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::new();
     field(&mut out, key, value);
@@ -78,11 +78,11 @@ pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
     write(out, value);
 }
 
-/// Model-made arguments as an object that a server can take: the bytes as received if they are one,
-/// else `{}`. The call's result says what was wrong with them.
+/// Returns the arguments that a model wrote as they are if they are a JSON object, else `{}`. The
+/// result of the call reports the problem to the model.
 pub(crate) fn object(arguments: &str) -> &RawValue {
-    // Parsed to a value first: that also finds what a raw value lets pass, such as half a surrogate
-    // pair.
+    // A raw value alone would accept malformed strings, such as half a surrogate pair, so the text
+    // is parsed to a value first.
     let sound = matches!(
         serde_json::from_str::<Value>(arguments),
         Ok(Value::Object(_))
@@ -93,13 +93,13 @@ pub(crate) fn object(arguments: &str) -> &RawValue {
     }
 }
 
-/// `{}`.
+/// Returns `{}`.
 pub(crate) fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-/// A provider's item kept as it came, if it still is one of that type: what goes out raw must not
-/// break the body.
+/// Returns a stored item of the provider if it is JSON with the type `kind`: items that are sent
+/// unchanged must not break the body.
 pub(crate) fn kept_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
     let value: Value = serde_json::from_str(raw).ok()?;
     (value.get("type")?.as_str()? == kind).then_some(raw)

@@ -1,18 +1,17 @@
-//! Names and ids that a server cannot refuse.
+//! Names and ids that no server rejects.
 //!
-//! Both come from models, and a conversation may move from one provider to another: one odd name
-//! would make every later request a bad one. The mapping is fixed, so a call and its result stay
-//! together and bytes stay the same.
+//! Models choose both, and a conversation may move from one provider to another: one malformed name
+//! would make every later request fail. The mapping is fixed, so that a call and its result stay
+//! together and the bytes don't change.
 
 use std::borrow::Cow;
 
 use haft_types::ContentHash;
 
-/// The longest name of a tool that every API takes.
+/// The longest tool name that every API accepts.
 const LONGEST_NAME: usize = 64;
 
-/// A called tool's name in letters, digits, `_` and `-`. What a model made up beyond that becomes
-/// `_`.
+/// Returns a tool's name in letters, digits, `_` and `-`. Other characters become `_`.
 pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "unknown_tool".into();
@@ -26,7 +25,7 @@ pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
         .collect()
 }
 
-/// A call's id for an API that takes letters, digits, `_` and `-` only.
+/// Returns a call id for an API that accepts letters, digits, `_` and `-` only.
 pub(crate) fn plain_id(id: &str, longest: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= longest && id.chars().all(is_plain) {
         id.into()
@@ -35,7 +34,7 @@ pub(crate) fn plain_id(id: &str, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// A call's id for an API that only limits its length.
+/// Returns a call id for an API that only limits its length.
 pub(crate) fn short_id(id: &str, longest: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= longest {
         id.into()
@@ -44,7 +43,7 @@ pub(crate) fn short_id(id: &str, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// Different ids get different stand-ins.
+/// Returns a replacement for an id; different ids get different replacements.
 fn stand_in(id: &str) -> Cow<'static, str> {
     format!("id_{}", ContentHash::of(id.as_bytes())).into()
 }

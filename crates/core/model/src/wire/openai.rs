@@ -1,5 +1,5 @@
-//! What OpenAI's two APIs have in common beside the names of their fields: who said a message,
-//! pictures, cache breakpoints, and how tokens are counted.
+//! The common parts of OpenAI's two APIs, apart from field names: roles, images, cache breakpoints,
+//! and token counts.
 
 use haft_types::{CacheKind, Image, Message, Part, Role, Usage};
 use serde::Deserialize;
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use super::{CacheMark, Fragment, Settings, json};
 
-/// How an API of OpenAI lays messages out, by who said them.
+/// Encodes messages for an API of OpenAI, by role.
 pub(super) trait OpenaiMessages {
-    /// Text and pictures that are not the model's own.
+    /// Encodes text and images that the model did not write.
     fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment;
 
-    /// A reply of the model.
+    /// Encodes a reply of the model.
     fn reply(&self, message: &Message) -> Fragment;
 
-    /// Results of tools.
+    /// Encodes tool results.
     fn results(&self, message: &Message, mark: CacheMark) -> Fragment;
 
-    /// A message of any role. Both APIs take system messages in the middle.
+    /// Encodes a message of any role. Both APIs take system messages between the others.
     fn laid_out(&self, message: &Message, mark: CacheMark) -> Fragment {
         match message.role {
             Role::System | Role::Summary => self.input("system", message, mark),
@@ -29,7 +29,8 @@ pub(super) trait OpenaiMessages {
     }
 }
 
-/// The texts and pictures of a message; empty texts are refused, and so are left out.
+/// Converts the texts and images of a message. Empty texts are left out because the server rejects
+/// them.
 pub(super) fn pieces<'a, P>(
     message: &'a Message,
     text_piece: impl Fn(&'a str) -> P,
@@ -44,7 +45,7 @@ pub(super) fn pieces<'a, P>(
     message.content.iter().filter_map(piece).collect()
 }
 
-/// The address of a picture; none for a model that takes no pictures.
+/// Returns an image as a data URL, or `None` if the model takes no images.
 pub(super) fn image_url(settings: &Settings, image: &Image) -> Option<String> {
     settings
         .spec
@@ -53,14 +54,14 @@ pub(super) fn image_url(settings: &Settings, image: &Image) -> Option<String> {
         .then(|| format!("data:{};base64,{}", image.media_type, image.data))
 }
 
-/// What ends the cached prefix, for models that have it marked.
+/// Returns the field that ends the cached prefix, for models with explicit breakpoints.
 pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> {
     let marked =
         mark == CacheMark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
     marked.then(|| json!({"mode": "explicit"}))
 }
 
-/// What of the input was in the cache.
+/// The input tokens that were read from the cache or written to it.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InputTokenDetails {
@@ -73,7 +74,7 @@ pub(super) struct InputTokenDetails {
     pub(super) cache_write_tokens: Option<u64>,
 }
 
-/// What of the output was reasoning.
+/// The output tokens that were reasoning.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputTokenDetails {
@@ -81,8 +82,8 @@ pub(super) struct OutputTokenDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// The neutral count. The input is counted whole; what was read from the cache and written to it is
-/// part of it.
+/// Converts token counts. The server's `input` includes the tokens read from the cache and written
+/// to it; the neutral count excludes both.
 pub(super) fn usage(
     input: Option<u64>,
     details: InputTokenDetails,

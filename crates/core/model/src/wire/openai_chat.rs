@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions, and the many servers that speak it.
+//! OpenAI Chat Completions, which many other servers implement too.
 
 mod decode;
 mod encode;

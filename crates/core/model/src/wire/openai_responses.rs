@@ -1,4 +1,4 @@
-//! OpenAI Responses. Nothing is kept on the server: reasoning comes and goes encrypted.
+//! OpenAI Responses. Nothing is stored on the server: reasoning is exchanged in encrypted form.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Which words of an `awk` command could run a program or write a file.
+//! Finds the words of an `awk` command that could run a program or write a file.
 
 use super::risks::{Risk, RiskPosition, could_be_flag};
 use crate::shell::ShellWord;
@@ -40,8 +40,8 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     risks
 }
 
-/// Whether a program has nothing in it that could pipe, redirect, run, load or name its own input.
-/// Comparing with `>` is among the victims.
+/// True if an `awk` program contains nothing that could pipe, redirect, run, load, or change its
+/// input. Programs that compare with `>` are rejected too.
 fn is_harmless(program: &str) -> bool {
     !program.contains(['|', '>', '@'])
         && !["system", "getline", "ARGV", "SYMTAB"]

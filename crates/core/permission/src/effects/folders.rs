@@ -1,4 +1,4 @@
-//! Where a script may be while it runs: `cd` is followed as far as the line itself tells.
+//! Tracks the working folder of a script: `cd` is followed as far as the line itself determines it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,15 +6,15 @@ use haft_tool::Workspace;
 
 use haft_tool::follow_links;
 
-/// More places than these are not kept apart.
+/// Maximum possible folders that are tracked separately.
 const MAX_PLACES: usize = 8;
 
-/// The folders a command may run in.
+/// The folders that a command may run in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingFolders {
-    /// One of these: absolute, as the shell would print them.
+    /// One of these absolute paths, spelled as the shell would print them.
     Known(Vec<PathBuf>),
-    /// Only the shell knows.
+    /// Known only to the shell.
     Unknown,
 }
 
@@ -23,7 +23,7 @@ impl WorkingFolders {
         Self::Known(vec![folder.to_owned()])
     }
 
-    /// Either of the two.
+    /// Returns the union of two sets of folders, or `Unknown` if it has too many.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Known(mut places), Self::Known(others)) => {
@@ -43,7 +43,8 @@ impl WorkingFolders {
     }
 }
 
-/// The files a path may mean, links followed. None if that cannot be told.
+/// Returns the files that a path may mean, with links resolved, or `None` if that cannot be
+/// determined.
 pub(crate) fn resolve(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBuf>> {
     let top = Path::new("/");
     match folders {
@@ -61,8 +62,8 @@ pub(crate) fn resolve(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBu
 }
 
 impl WorkingFolders {
-    /// Where `cd PATH` leads, if it stays in the workspace and both ways to read `..` after a link
-    /// agree.
+    /// Returns the folders after `cd PATH`, if they are in the workspace and both ways to interpret
+    /// `..` after a link agree.
     pub(super) fn enter(&self, path: &str, workspace: &Workspace) -> Option<Self> {
         let resolved = resolve(self, path)?;
         if path.starts_with('-') || !resolved.iter().all(|folder| workspace.contains(folder)) {
@@ -84,7 +85,7 @@ impl WorkingFolders {
     }
 }
 
-/// The path without `.` and `..`, as the shell reads them: by the letters.
+/// Removes `.` and `..` as the shell does: in the text of the path, without following links.
 fn tidied(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {

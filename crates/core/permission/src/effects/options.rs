@@ -1,14 +1,14 @@
-//! The options of a command, in whatever order, cluster or spelling they were given.
+//! Compares the options of commands in any order, cluster, or spelling.
 
 use super::tables::{LongForm, tables};
 use crate::shell::WordValue;
 
-/// Options, each by one of its names.
+/// A set of options, each by one of its names.
 #[derive(Debug)]
 pub(crate) struct OptionSet(Vec<String>);
 
 impl OptionSet {
-    /// The options among the words of this program.
+    /// Collects the options among the words of `program`.
     pub(crate) fn of<'a>(program: &str, words: impl Iterator<Item = &'a WordValue>) -> Self {
         let texts = words.filter_map(|word| match word {
             WordValue::Literal(text) => Some(text.as_str()),
@@ -37,7 +37,7 @@ impl OptionSet {
         Self(found)
     }
 
-    /// Whether these are all among the others, or long ones by their beginning.
+    /// True if all options are among `others`, possibly abbreviated there.
     pub(crate) fn are_in(&self, others: &Self) -> bool {
         let is = |wanted: &str, found: &String| {
             wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()))
@@ -48,13 +48,13 @@ impl OptionSet {
     }
 }
 
-/// Whether a word is an option, as far as it shows.
+/// True if a word has the form of an option.
 pub(crate) fn is_option(text: &str) -> bool {
     text.len() > 1 && text.starts_with('-')
 }
 
-/// The name that stands for an option: the first of those that mean the same. The beginning of a
-/// long one is enough, and may be that of several.
+/// Returns the canonical names of an option: the first of its synonyms. An abbreviated long option
+/// may stand for several.
 fn spelled(program: &str, option: &str) -> Vec<String> {
     let same = tables()
         .into_iter()

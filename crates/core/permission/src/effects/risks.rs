@@ -1,5 +1,5 @@
-//! Words that make a known program run another one or write where it usually only reads: no prefix
-//! rule covers them unless it names them itself.
+//! Finds words that make a known program run another program, or write where it usually only reads.
+//! A prefix rule covers such a word only if the rule names the word itself.
 
 use super::tables::{InputUse, LongForm, NameList, ProgramEntry, ProgramTables, tables};
 use super::wrappers::options_end;
@@ -10,25 +10,25 @@ use crate::shell::{ShellWord, WordSplitting, WordValue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Risk {
     pub(crate) at: RiskPosition,
-    /// A phrase that goes on after the word.
+    /// The reason, as a phrase that follows the word.
     pub(crate) what: &'static str,
 }
 
-/// What a rule must name.
+/// The part of a command that a rule must name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RiskPosition {
-    /// The word at this place.
+    /// The word at this index.
     Word(usize),
     /// Every word of the command.
     Whole,
-    /// What comes in from elsewhere: no rule can.
+    /// The program's input, which no rule can name.
     Input,
 }
 
 const RUNS: &str = "can make it run another program or write a file";
 const UNKNOWN: &str = "is only known to the shell and could be such an option";
 
-/// Everything in a command that a rule must name.
+/// Returns all parts of a command that a rule must name.
 pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     let Some(name) = words.first().and_then(ShellWord::base_name) else {
         return Vec::new();
@@ -73,7 +73,7 @@ pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     risks
 }
 
-/// Looks at the words from this place on.
+/// Adds the risks of the words from index `from` on.
 fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
     for (at, word) in words.iter().enumerate().skip(from) {
@@ -113,7 +113,7 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
     }
     if let Some(place) = program.writes_from {
         for (count, at) in operands.iter().enumerate() {
-            // A word that becomes several pushes those behind it on.
+            // A word that expands to several words shifts those after it.
             if count >= place
                 || words
                     .get(*at)
@@ -131,7 +131,8 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
         InputUse::CommandsBelow(enough) => operands.len() < enough || text(0) == Some("-"),
         InputUse::Commands => true,
     };
-    // An option that a rule must name says where the commands come from instead.
+    // If an option that a rule must name is present, it specifies the source of the commands
+    // instead.
     let asks_what_it_is =
         matches!(words, [_, only] if matches!(only.literal(), Some("--version" | "--help")));
     if reads_input && !asks_what_it_is && (risks.is_empty() || program.input == InputUse::Commands)
@@ -144,8 +145,8 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
 }
 
 impl ProgramEntry {
-    /// Where its verb stands, or the option before it that is not known. A program without harmless
-    /// verbs has its first operand there.
+    /// Returns the index of the program's subcommand, or, as an error, of an unknown option before
+    /// it. For a program without harmless subcommands, this is its first operand.
     fn verb_place(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
         if !self.harmless.is_empty() {
             return options_end(&self.before, words, from);
@@ -154,7 +155,7 @@ impl ProgramEntry {
         Ok(operand.map_or(words.len(), |place| from + place))
     }
 
-    /// What speaks against its verb.
+    /// Returns the risk of the program's subcommand, if there is one.
     fn verb_risk(&self, words: &[ShellWord], from: usize) -> Option<Risk> {
         const VERB: &str = "is not among the subcommands that are known to be harmless";
         const OPTION: &str = "has an option before its subcommand that is not known";
@@ -202,7 +203,7 @@ impl ProgramEntry {
         let dashes = text.len() - name.len();
         let name = name.split('=').next().unwrap_or(name);
         let is_long = match self.long_form {
-            // Most programs take the beginning of a long option for the whole.
+            // Most programs accept abbreviated long options.
             LongForm::Abbreviated => {
                 dashes == 2 && self.long.iter().any(|known| known.starts_with(name))
             }
@@ -225,7 +226,7 @@ impl ProgramEntry {
     }
 }
 
-/// Whether a word is this one, or could turn out to be.
+/// True if a word is `text` or may expand to it.
 fn could_be(word: &ShellWord, text: &str) -> bool {
     match &word.text {
         WordValue::Literal(known) => known == text,
@@ -241,7 +242,7 @@ fn could_be(word: &ShellWord, text: &str) -> bool {
     }
 }
 
-/// Whether a word that only the shell knows could turn out to be an option.
+/// True if a word known only to the shell may be an option.
 pub(crate) fn could_be_flag(word: &ShellWord) -> bool {
     match &word.text {
         WordValue::Literal(_) | WordValue::Home(_) => false,
@@ -256,13 +257,13 @@ pub(crate) fn could_be_flag(word: &ShellWord) -> bool {
     }
 }
 
-/// Whether a command reads what its words name and writes none of it.
+/// True if a command reads the files that its words name and writes none of them.
 pub(crate) fn only_reads(words: &[ShellWord], risks: &[Risk]) -> bool {
     risks.is_empty() && is_listed(words, |tables| &tables.readers)
 }
 
-/// Whether a command changes none of the files its words name: it only reads, or does so with this
-/// subcommand.
+/// True if a command changes none of the files that its words name: it only reads, or its
+/// subcommand does.
 pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
     let pair = || match words {
         [program, verb, ..] => Some(format!("{} {}", program.base_name()?, verb.literal()?)),
@@ -276,7 +277,7 @@ pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
     only_reads(words, risks) || (risks.is_empty() && looks())
 }
 
-/// Whether a command gives away nothing of what is in the files its words name.
+/// True if a command discloses nothing of the content of the files that its words name.
 pub(crate) fn shows_no_content(words: &[ShellWord]) -> bool {
     is_listed(words, |tables| &tables.closed)
 }

@@ -1,4 +1,4 @@
-//! Which words of a `sed` command could run a program or write a file.
+//! Finds the words of a `sed` command that could run a program or write a file.
 
 use super::risks::{Risk, RiskPosition};
 use crate::shell::ShellWord;
@@ -32,7 +32,7 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
             Some(text) if text.len() > 1 && text.starts_with('-') => text,
             Some(text) => {
                 // The first operand is the script unless an option gave one; the others are files
-                // it reads.
+                // to read.
                 if !has_script && !is_harmless(text) {
                     note(at);
                 }
@@ -84,12 +84,12 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     risks
 }
 
-/// Whether a script is made only of commands that print, delete and substitute.
+/// True if a script consists only of commands that print, delete, and substitute.
 pub(super) fn is_harmless(script: &str) -> bool {
     SedReader { rest: script }.script().is_some()
 }
 
-/// Reads a script; none as soon as something else than the harmless commands turns up.
+/// Parses a script. Its methods return `None` at anything but the harmless commands.
 struct SedReader<'a> {
     rest: &'a str,
 }
@@ -149,7 +149,8 @@ impl SedReader<'_> {
         Some(())
     }
 
-    /// Whether an address stands here; none if it cannot be read.
+    /// Parses an optional address. Returns true if there was one, and `None` if it is not
+    /// supported.
     fn address(&mut self) -> Option<bool> {
         if self.digits() {
             if self.eat('~') && !self.digits() {
@@ -168,7 +169,7 @@ impl SedReader<'_> {
         Some(false)
     }
 
-    /// Steps behind the next delimiter that is not escaped.
+    /// Skips to after the next delimiter that is not escaped.
     fn until(&mut self, delimiter: char) -> Option<()> {
         loop {
             match self.next()? {
@@ -183,7 +184,7 @@ impl SedReader<'_> {
         }
     }
 
-    /// Steps behind a set of characters. Programs differ on a delimiter or a backslash in it.
+    /// Skips a set of characters. Programs differ on a delimiter or a backslash in it.
     fn set(&mut self, delimiter: char) -> Option<()> {
         self.eat('^');
         self.eat(']');
@@ -204,7 +205,7 @@ impl SedReader<'_> {
                 self.blanks();
                 self.digits();
             }
-            // Closed by one of the separators that the loop steps over.
+            // Closed by one of the separators that the loop skips.
             '{' => return Some(()),
             's' => {
                 let delimiter = self.next().filter(|c| "/|,#:!@%_+".contains(*c))?;

@@ -1,11 +1,11 @@
-//! Shells that are given a script on the line.
+//! Finds the scripts that are given to a shell on the command line.
 
 use super::CommandRole;
 use super::tables::ProgramTables;
 use super::wrappers::{InnerRun, InnerRuns, NO_WORD};
 use crate::shell::{self, ShellWord};
 
-/// A shell: what its `-c` says, or the script it names.
+/// Returns the script of a shell's `-c` option, or the script file it names.
 pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> InnerRuns {
     let Some(first) = words.get(1) else {
         return InnerRuns::opaque(NO_WORD, "a shell that reads commands from its input");
@@ -14,7 +14,7 @@ pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> 
         return InnerRuns::opaque(NO_WORD, "a shell that runs what only the shell knows");
     };
     match option.strip_prefix('-') {
-        // A script in a file: a rule must name it.
+        // A rule must name the script file.
         None => InnerRuns::opaque(1, "a script in a file"),
         Some(letters) if letters.contains('c') && letters.chars().all(|c| "ceux".contains(c)) => {
             let mut wrapped = script(words.get(2).and_then(ShellWord::literal), 2);
@@ -30,7 +30,7 @@ pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> 
     }
 }
 
-/// `eval`: its words, joined, are a script of this very shell.
+/// Returns the script of `eval`: its joined words, which run in the current shell.
 pub(super) fn evaluated(words: &[ShellWord]) -> InnerRuns {
     let mut wrapped = joined(words, 1);
     for inner in &mut wrapped.inner {
@@ -41,7 +41,7 @@ pub(super) fn evaluated(words: &[ShellWord]) -> InnerRuns {
     wrapped
 }
 
-/// The words from this place on, joined by blanks, as a script.
+/// Returns the script that consists of the words from index `from` on, joined by blanks.
 pub(super) fn joined(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
     script(
@@ -50,7 +50,8 @@ pub(super) fn joined(words: &[ShellWord], from: usize) -> InnerRuns {
     )
 }
 
-/// A script for a shell of its own; `at` is the last word that holds it.
+/// Returns a script that runs in a separate shell; `at` is the index of the last word that contains
+/// it.
 fn script(text: Option<&str>, at: usize) -> InnerRuns {
     let Some(text) = text else {
         return InnerRuns::opaque(NO_WORD, "a script that only the shell knows");

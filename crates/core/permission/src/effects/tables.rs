@@ -1,5 +1,4 @@
-//! What is known of programs, as data: the files in `tables/`, read when the first command line is
-//! decided.
+//! Data about programs: the files in `tables/`, parsed when the first command line is decided.
 
 use std::sync::LazyLock;
 
@@ -7,7 +6,7 @@ use serde::Deserialize;
 
 use super::CommandRole;
 
-/// The files are one document: lists of names first, then the entries.
+/// The content of all table files, which form one document: lists of names first, then the entries.
 const FILES: &str = concat!(
     include_str!("tables/names.toml"),
     include_str!("tables/wrappers.toml"),
@@ -16,14 +15,14 @@ const FILES: &str = concat!(
     include_str!("tables/programs.toml")
 );
 
-/// The tables. None if they cannot be read, which a test rules out: then no rule covers any
-/// command.
+/// Returns the tables, or `None` if they cannot be parsed, which a test rules out; then no rule
+/// covers any command.
 pub(super) fn tables() -> Option<&'static ProgramTables> {
     static TABLES: LazyLock<Option<ProgramTables>> = LazyLock::new(|| toml::from_str(FILES).ok());
     TABLES.as_ref()
 }
 
-/// Everything in `tables/`; `names.toml` says what each list is.
+/// The content of `tables/`; `names.toml` describes each list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProgramTables {
@@ -54,7 +53,7 @@ impl ProgramTables {
             .find(|wrapper| wrapper.names.contain(name))
     }
 
-    /// Every entry of a program: there may be some for single subcommands.
+    /// Returns the entries of a program. Some programs have entries for single subcommands.
     pub(super) fn programs<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ProgramEntry> {
         self.programs
             .iter()
@@ -62,7 +61,7 @@ impl ProgramTables {
     }
 }
 
-/// Names that share what is said of them; also lists of options, verbs and the like.
+/// A list of names, options, or subcommands.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct NameList(Vec<String>);
@@ -81,7 +80,7 @@ impl NameList {
     }
 }
 
-/// Options of programs that have several names; `spellings.toml` has them.
+/// Options with several names; listed in `spellings.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpellingEntry {
@@ -89,8 +88,8 @@ pub(super) struct SpellingEntry {
     pub(super) options: Vec<NameList>,
 }
 
-/// A program that runs the command after its options and operands; `wrappers.toml` says what each
-/// field is.
+/// A program that runs the command after its options and operands; `wrappers.toml` describes each
+/// field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WrapperEntry {
@@ -109,7 +108,7 @@ pub(super) struct WrapperEntry {
     pub(super) command: CommandForm,
 }
 
-/// How a wrapper takes its command.
+/// The form in which a wrapper takes its command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CommandForm {
@@ -119,7 +118,7 @@ pub(super) enum CommandForm {
     WithInput,
 }
 
-/// One way to look at a program's words; `programs.toml` says what each field is.
+/// A set of checks for a program's words; `programs.toml` describes each field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ProgramEntry {
@@ -142,36 +141,36 @@ pub(super) struct ProgramEntry {
 }
 
 impl ProgramEntry {
-    /// Whether no option and no word is named.
+    /// True if the entry names no options and no words.
     pub(super) fn says_nothing(&self) -> bool {
         let lists = [&self.long, &self.words, &self.prefixes];
         self.short.is_empty() && lists.iter().all(|list| list.is_empty())
     }
 }
 
-/// How a program takes its long options.
+/// The form of a program's long options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LongForm {
-    /// With two dashes, and any beginning that is clear.
+    /// Long options have two dashes and may be abbreviated.
     #[default]
     Abbreviated,
-    /// The same, or with one dash.
+    /// Long options have one dash or two and may be abbreviated.
     OneDash,
-    /// With two dashes, and whole.
+    /// Long options have two dashes and cannot be abbreviated.
     Exact,
-    /// With one dash or two, and whole.
+    /// Long options have one dash or two and cannot be abbreviated.
     Whole,
 }
 
-/// What a program takes from its input.
+/// The meaning of a program's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum InputUse {
     #[default]
     Data,
-    /// Commands, where there are fewer operands than this: the last one says what they are
-    /// otherwise.
+    /// The input contains commands if there are fewer operands than this; otherwise an operand
+    /// names their source.
     CommandsBelow(usize),
     Commands,
 }

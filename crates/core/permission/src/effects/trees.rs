@@ -1,18 +1,19 @@
-//! Commands that read everything below the folders they name.
+//! Recognizes commands that read everything below the folders they name.
 
 use super::risks::could_be_flag;
 use super::tables::tables;
 use crate::shell::ShellWord;
 
-/// What a command reads of a folder.
+/// The files that a command reads in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TreeReading {
-    /// All but hidden files.
+    /// All files except hidden ones.
     Visible,
     All,
 }
 
-/// What a command reads of the folders it names; none if it reads no folders.
+/// Returns the files that a command reads in the folders it names, or `None` if it does not read
+/// folders.
 pub(crate) fn tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
     let name = words.first().and_then(ShellWord::base_name)?;
     let walkers = tables()?

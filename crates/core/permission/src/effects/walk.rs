@@ -1,4 +1,4 @@
-//! Walks a script and notes what it does, keeping track of where it is.
+//! Walks a script and collects its effects, keeping track of the working folder.
 
 use std::rc::Rc;
 
@@ -16,12 +16,13 @@ use crate::shell::{
     RedirectKind, ShellCommand, ShellScript, ShellWord, SimpleCommand, WordValue,
 };
 
-/// What runs inside one another is followed this far.
+/// Maximum nesting of commands that run each other.
 const MAX_DEPTH: usize = 12;
-/// More things that a line does are not told apart.
+/// Maximum effects of a line that are collected.
 const MAX_EFFECTS: usize = 2_000;
 
-/// Names a loop may set: programs look at others, and bash at some of its own.
+/// Variables that a loop may not set although their names are in lower case: programs or bash read
+/// them.
 const TAKEN: [&str; 7] = [
     "all_proxy",
     "auto_resume",
@@ -38,7 +39,7 @@ pub(super) struct Walk<'a> {
     depth: usize,
 }
 
-/// Where a script is after a command: whatever came of it, and if it succeeded.
+/// The possible working folders after a command, whatever its result, and after its success.
 struct FoldersAfter {
     all: WorkingFolders,
     success: WorkingFolders,
@@ -66,12 +67,12 @@ impl<'a> Walk<'a> {
         self.effects
     }
 
-    /// A whole script, and where it may be afterwards.
+    /// Walks a whole script and returns the possible folders after it.
     pub(super) fn script(&mut self, script: &ShellScript, start: WorkingFolders) -> WorkingFolders {
         self.within(script, start, &[])
     }
 
-    /// A script that is part of the commands in `enclosing`.
+    /// Walks a script that is part of the commands in `enclosing`.
     fn within(
         &mut self,
         script: &ShellScript,
@@ -101,7 +102,7 @@ impl<'a> Walk<'a> {
         match item.commands.as_slice() {
             [only] if item.mode == JobMode::Foreground => self.command(only, here, enclosing),
             several => {
-                // Each runs in a shell of its own.
+                // Each command runs in a separate shell.
                 for command in several {
                     self.command(command, here, enclosing);
                 }
@@ -166,7 +167,7 @@ impl<'a> Walk<'a> {
                 moves
             }
         };
-        // A second turn of a loop begins where the first one ended.
+        // The second iteration of a loop begins in the folder where the first one ended.
         let mut at = if again {
             WorkingFolders::Unknown
         } else {
@@ -216,7 +217,7 @@ impl<'a> Walk<'a> {
         self.run(&words, here, &enclosing)
     }
 
-    /// Notes a command and what it wraps.
+    /// Adds a command and the commands it wraps.
     fn run(
         &mut self,
         words: &Rc<[ShellWord]>,
@@ -226,7 +227,7 @@ impl<'a> Walk<'a> {
         let shown = shown(words, enclosing);
         self.depth += 1;
         let after = if self.depth > MAX_DEPTH || self.effects.len() > MAX_EFFECTS {
-            // No rule reaches so far: what is wrapped there is not known.
+            // No rule can name commands at this depth, because the wrapped command is unknown.
             let enclosing = positioned(enclosing, EffectPosition::Holds(NO_WORD));
             self.note(
                 EffectKind::Opaque("too deep or too long to be followed"),
@@ -264,7 +265,7 @@ impl<'a> Walk<'a> {
                 what: "leaves the project, or goes where only the shell knows",
             });
         }
-        // What it is given of the environment, what it wraps is given too.
+        // Assignments before the command also apply to the wrapped command.
         let plain = enclosing
             .last()
             .is_none_or(|outer| outer.assignments.is_empty());
@@ -324,7 +325,7 @@ impl<'a> Walk<'a> {
         moved.unwrap_or(after)
     }
 
-    /// Where a command that changes the folder leads. None for all others.
+    /// Returns the folders after a command that changes the folder, or `None` for other commands.
     fn moved(&self, words: &[ShellWord], here: &WorkingFolders) -> Option<FoldersAfter> {
         let name = words.first().and_then(ShellWord::base_name)?;
         let unknown = || FoldersAfter {
@@ -360,7 +361,7 @@ impl<'a> Walk<'a> {
         enclosing: &[EnclosingCommand],
     ) {
         for script in words.iter().flat_map(|word| &word.scripts) {
-            // Rules name words; what a word runs, no word names.
+            // Rules name words, but not the scripts that run inside a word.
             let enclosing: Vec<_> = enclosing
                 .iter()
                 .filter(|outer| matches!(outer.position, EffectPosition::Holds(_)))
@@ -412,7 +413,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The enclosing commands with another position in the innermost one.
+/// Returns the enclosing commands with the effect at another position in the innermost one.
 fn positioned(enclosing: &[EnclosingCommand], position: EffectPosition) -> Vec<EnclosingCommand> {
     enclosing
         .iter()
@@ -420,7 +421,7 @@ fn positioned(enclosing: &[EnclosingCommand], position: EffectPosition) -> Vec<E
         .collect()
 }
 
-/// The enclosing commands of one that begins at a word of another.
+/// Returns the enclosing commands of a command that begins at a word of another.
 fn enclosed(
     enclosing: &[EnclosingCommand],
     from: usize,
@@ -435,11 +436,11 @@ fn enclosed(
     enclosing
 }
 
-/// Where the innermost command begins in an outer one, plus where the effect begins in the
-/// innermost command.
+/// Returns `outer` with the position of the effect: the position of the innermost command in
+/// `outer`, plus the position of the effect in the innermost command.
 fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
     let position = match (outer.position, position) {
-        // What is held whole by a word stays held by it.
+        // An effect that is contained in one word stays contained in it.
         (EffectPosition::Holds(at), _) => EffectPosition::Holds(at),
         (EffectPosition::From(base), EffectPosition::From(at)) => EffectPosition::From(base + at),
         (EffectPosition::From(base), EffectPosition::Holds(at)) => EffectPosition::Holds(base + at),
@@ -450,7 +451,7 @@ fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingComma
     }
 }
 
-/// A command as people read it.
+/// Returns a command as shown to the user.
 fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
     let assignments: &[ShellWord] = match enclosing.last() {
         Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,
@@ -464,7 +465,7 @@ fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
     sources.join(" ")
 }
 
-/// Whether a script may end in another folder than it began.
+/// True if a script may end in another folder than it began in.
 fn may_move(script: &ShellScript) -> bool {
     script
         .items

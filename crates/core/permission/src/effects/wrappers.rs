@@ -1,4 +1,4 @@
-//! From a command to the commands it was given to run.
+//! Finds the commands that a command was given to run.
 
 use std::rc::Rc;
 
@@ -7,19 +7,19 @@ use super::{CommandRole, shells};
 use crate::shape::ANY;
 use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
 
-/// A place no rule reaches: what is meant stands on no word of the line.
+/// The index of an effect that is in no word of the line, so that no rule can name it.
 pub(super) const NO_WORD: usize = usize::MAX / 2;
 const LAUNCHES: &str = "a program that runs what its arguments say";
 
-/// What a command runs besides itself.
+/// The commands that a command runs.
 pub(super) struct InnerRuns {
     pub(super) role: CommandRole,
     pub(super) inner: Vec<InnerRun>,
 }
 
 impl InnerRuns {
-    /// What the command itself does. Only a bare name says that it does nothing but run the one it
-    /// wraps: a path could lead to any program that bears it.
+    /// Returns the role of the command itself. It is transparent only if called by its bare name: a
+    /// path could lead to another program with this name.
     pub(super) fn role_of(&self, words: &[ShellWord]) -> CommandRole {
         let bare = words
             .first()
@@ -40,7 +40,7 @@ impl InnerRuns {
         }
     }
 
-    /// Something that a rule can only speak of by naming the word at this place.
+    /// Returns an unknown effect, which a rule can cover only by naming the word at index `at`.
     pub(super) fn opaque(at: usize, why: &'static str) -> Self {
         Self {
             role: CommandRole::Acts,
@@ -49,10 +49,10 @@ impl InnerRuns {
     }
 }
 
-/// One thing it runs.
+/// One command, assignment, or script that a command runs.
 pub(super) enum InnerRun {
     Command {
-        /// The place of its first word among the words of the wrapper.
+        /// The index of the command's first word among the words of the wrapper.
         from: usize,
         words: Rc<[ShellWord]>,
         same_shell: bool,
@@ -62,7 +62,7 @@ pub(super) enum InnerRun {
         word: ShellWord,
     },
     Script {
-        /// The last word that holds it.
+        /// The index of the last word that contains the script.
         at: usize,
         script: ShellScript,
         same_shell: bool,
@@ -73,7 +73,7 @@ pub(super) enum InnerRun {
     },
 }
 
-/// What the words run besides their own command.
+/// Returns everything that a command runs besides itself.
 pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
     let Some(name) = words.first().and_then(ShellWord::base_name) else {
         return InnerRuns::nothing();
@@ -107,8 +107,8 @@ pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
     }
 }
 
-/// The place behind the verb of a wrapper that has verbs. None where another one stands there: it
-/// is given nothing to run.
+/// Returns the index after the subcommand of a wrapper. Returns `None` for another subcommand,
+/// which runs nothing.
 fn behind_verb(
     tables: &ProgramTables,
     name: &str,
@@ -134,7 +134,7 @@ fn behind_verb(
     Some(at + length)
 }
 
-/// A wrapper whose options are known.
+/// Returns the command that a wrapper with known options runs.
 fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns {
     const OPTION: &str = "an option of a wrapper that this program does not know";
     let Ok(options) = options_end(wrapper, words, from) else {
@@ -152,7 +152,7 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns 
         });
         at += 1;
     }
-    // Also where nothing seems to follow: one word may become several, and the last of them a
+    // Also if nothing seems to follow: one word may expand to several, and the last of them to a
     // command.
     if words.iter().take(at).any(|word| word.literal().is_none()) {
         return InnerRuns::opaque(
@@ -185,7 +185,7 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns 
     }
 }
 
-/// What `xargs` runs: its words, with what it reads put in or at the end.
+/// Returns the command that `xargs` runs: its words, with its input inserted or appended.
 fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
     let replaced = options.iter().enumerate().find_map(|(place, option)| {
         let option = option.literal()?;
@@ -210,7 +210,7 @@ fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
     }
 }
 
-/// The word as it is once a mark in it was replaced.
+/// Returns the word after `mark` in it was replaced by unknown text.
 fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
     match word.literal().and_then(|text| text.split_once(mark)) {
         Some((lead, rest)) => ShellWord {
@@ -226,7 +226,8 @@ fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
     }
 }
 
-/// The place behind the options from this one on, or that of one that is not known.
+/// Returns the index after the options from `from` on, or, as an error, the index of an unknown
+/// option.
 pub(super) fn options_end(
     options: &WrapperEntry,
     words: &[ShellWord],
@@ -259,7 +260,8 @@ pub(super) fn options_end(
     Ok(at)
 }
 
-/// How many words a cluster of letters takes.
+/// Returns the number of words that a cluster of option letters occupies, or `None` if a letter is
+/// unknown.
 fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
     if letters.is_empty() {
         return options.lone_dash.then_some(1);
@@ -276,7 +278,7 @@ fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
     Some(1)
 }
 
-/// What `find` runs for every file.
+/// Returns the commands that `find` runs for its files.
 fn found(words: &[ShellWord]) -> InnerRuns {
     let mut inner = Vec::new();
     let runs = |word: &ShellWord| {
@@ -307,7 +309,7 @@ fn found(words: &[ShellWord]) -> InnerRuns {
                 same_shell: false,
             });
         }
-        // What follows another `-exec` in the command is the command's business.
+        // Another `-exec` inside the command is one of the command's words.
         at = from + length;
     }
     InnerRuns {
@@ -316,7 +318,7 @@ fn found(words: &[ShellWord]) -> InnerRuns {
     }
 }
 
-/// A wrapper of many shapes: a rule must name at least its first operand.
+/// Returns the effect of a launcher with many forms: a rule must name at least its first operand.
 fn launched(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
     let at = operand.map_or(NO_WORD, |place| place + 1);

@@ -1,7 +1,7 @@
-//! File names that the shell puts in place of a pattern such as `*.txt`.
+//! Expands file name patterns such as `*.txt` as the shell does.
 //!
-//! They are looked up only where a sandbox hides the files that may not be read, so that a name
-//! that appears between the decision and the command shows nothing.
+//! Patterns are expanded only where a sandbox hides the files that must not be read. A name that
+//! appears between the decision and the command then discloses nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::shell::{ShellWord, WordSplitting, WordValue};
 
-/// Names that are looked at for one command.
+/// Maximum names that are examined for one command.
 const MAX_NAMES: usize = 1_000;
-/// Folder entries that are looked at for one pattern.
+/// Maximum folder entries that are examined for one pattern.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Words after the names in place of patterns were looked up.
+/// Words after patterns were replaced by names.
 pub(super) struct Expanded {
     pub(super) words: Vec<ShellWord>,
     pub(super) operands: Operands,
 }
 
-/// Whether a command is given files, so that one that would read the working directory does not.
+/// Reports whether a command gets files as operands, so that it does not read the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
-    /// A pattern that is no argument of an option stands for files.
+    /// A pattern that is not an option's argument stands for files.
     Files,
     Unknown,
 }
 
 /// Replaces every pattern after the program's name by the words that the shell makes of it in
-/// `folder`. A pattern stays as it is if its names can't be known: it has quotes or expansions,
-/// matches too much, or matches a name that starts with `-`.
+/// `folder`. A pattern stays unchanged if its names cannot be determined: it has quotes or
+/// expansions, matches too much, or matches a name that starts with `-`.
 pub(super) fn expand_words(words: &[ShellWord], folder: &Path) -> Expanded {
     let mut left = MAX_NAMES;
     let mut expanded = Expanded {
@@ -49,8 +49,7 @@ pub(super) fn expand_words(words: &[ShellWord], folder: &Path) -> Expanded {
             continue;
         };
         left -= names.len();
-        // What stands behind an option may be its argument; the first word may be what is searched
-        // for.
+        // A word after an option may be its argument, and the first word may be the search pattern.
         let is_operand = index > 1
             && words[index - 1]
                 .literal()
@@ -72,8 +71,8 @@ fn literal_word(name: String) -> ShellWord {
     }
 }
 
-/// Returns the names that the shell makes of a word, or `None` if it is no plain pattern. A pattern
-/// without a match stays itself, as the shell leaves it.
+/// Returns the names that the shell makes of a word, or `None` if it is not a plain pattern. A
+/// pattern without a match stays unchanged, as in the shell.
 fn matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
     let is_pattern = match &word.text {
         WordValue::Dynamic {
@@ -109,7 +108,7 @@ fn matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
                 &folder.join(if prefix.is_empty() { "." } else { &prefix }),
                 &mut left,
             )? {
-                // Whether `[.]` matches a leading dot is up to the shell, so it is taken to match.
+                // Shells differ on whether `[.]` matches a leading dot, so it is assumed to match.
                 let is_skipped = name.starts_with('.') && !component.starts_with(['.', '[']);
                 if !is_skipped && matcher.is_match(&name) {
                     next.push(format!("{prefix}{name}"));
@@ -127,7 +126,7 @@ fn matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// True for a word whose characters mean the same to every shell: no quotes, expansions, lists or
+/// True for a word whose characters mean the same to every shell: no quotes, expansions, lists, or
 /// named classes.
 fn is_plain(source: &str) -> bool {
     let is_common = |c: char| c.is_alphanumeric() || "_./-+,@%=:".contains(c);
@@ -141,7 +140,7 @@ fn matcher_for(component: &str) -> Option<GlobMatcher> {
     while pattern.contains("**") {
         pattern = pattern.replace("**", "*");
     }
-    // Whether a range such as `[a-z]` holds capitals depends on the locale: both are looked at.
+    // The locale decides if a range such as `[a-z]` contains capitals, so both cases are matched.
     let built = GlobBuilder::new(&pattern)
         .literal_separator(true)
         .case_insensitive(component.contains('['))
@@ -149,8 +148,8 @@ fn matcher_for(component: &str) -> Option<GlobMatcher> {
     built.ok().map(|glob| glob.compile_matcher())
 }
 
-/// The names in a folder with `.` and `..`; `None` if it can't be read or has too many. A folder
-/// that is missing has none.
+/// Returns the names in a folder, with `.` and `..`. Returns `None` if the folder cannot be read or
+/// has too many entries. A missing folder has no names.
 fn entries(folder: &PathBuf, left: &mut usize) -> Option<Vec<String>> {
     let mut names = vec![".".to_owned(), "..".to_owned()];
     let read = match fs::read_dir(folder) {

@@ -1,7 +1,7 @@
-//! Which files the words of a command name, or may name once the shell has expanded them.
+//! Finds the files that the words of a command name, or may name after the shell has expanded them.
 //!
-//! A word that only the shell knows is compared as a [`shape`](crate::shape): where a file that a
-//! rule denies, or one that is protected, could come of it, the command is asked.
+//! A word known only to the shell is compared as a [`shape`](crate::shape). If it could become a
+//! protected file or one that a rule denies, the command needs an approval.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -21,17 +21,18 @@ use crate::shape::{self, ANY, HOME, MANY, overlap};
 use crate::shell::{ShellWord, WordValue};
 use crate::verdict::Ruling;
 
-/// More words that only the shell knows are not looked at one by one.
+/// Maximum words known only to the shell that are examined one by one.
 const MAX_UNKNOWN: usize = 64;
 
-/// A command after the names in place of its patterns were looked up.
+/// A command after its patterns were expanded.
 struct NamedRun<'r> {
     run: Cow<'r, ProgramRun>,
     operands: Operands,
 }
 
 impl LineJudge<'_> {
-    /// A file named in the command that a rule on files denies or asks for, or that may be one.
+    /// Returns the ruling of a path rule that denies or asks for a file that the command names or
+    /// may name.
     pub(super) fn forbidden_words(&self, run: &ProgramRun) -> Option<Ruling> {
         let of_files = |decision| {
             self.rules(decision)
@@ -64,8 +65,7 @@ impl LineJudge<'_> {
             .or_else(|| self.uncertain_words(run, operands))
     }
 
-    /// The command with the names that the shell puts in place of patterns, where they can be
-    /// known.
+    /// Expands the patterns of a command, if their names can be determined.
     fn with_names<'r>(&self, run: &'r ProgramRun) -> NamedRun<'r> {
         let plain = NamedRun {
             run: Cow::Borrowed(run),
@@ -89,7 +89,8 @@ impl LineJudge<'_> {
         }
     }
 
-    /// Words that may turn out to be such a file, or a folder with one in it.
+    /// Returns the ruling for words that may become a file that a rule covers, or a folder with
+    /// such a file.
     fn uncertain_words(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
         let words: Vec<&ShellWord> = run
             .words
@@ -111,7 +112,7 @@ impl LineJudge<'_> {
             .or_else(|| self.uncertain_tree(run, &words, operands))
     }
 
-    /// A rule that may speak of one of these words.
+    /// Returns the ruling of a rule that may cover one of these words.
     pub(super) fn uncertain(
         &self,
         usage: FileAccess,
@@ -141,7 +142,8 @@ impl LineJudge<'_> {
         Some(maybe(rule, &word.source))
     }
 
-    /// A command that reads whole folders, in which something may lie that a rule speaks of.
+    /// Returns the ruling for a command that reads whole folders, which may contain a file that a
+    /// rule covers.
     fn uncertain_tree(
         &self,
         run: &ProgramRun,
@@ -178,8 +180,8 @@ impl LineJudge<'_> {
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
-    /// Whether something that may not be read lies below a folder, as far as that is looked at. The
-    /// project itself is not.
+    /// True if a folder may contain something that must not be read, as far as it is searched. The
+    /// project itself is not searched.
     fn may_hold(&self, folder: &Path, reading: TreeReading) -> bool {
         if self.workspace.root.starts_with(folder) || !self.workspace.contains(folder) {
             return true;
@@ -202,8 +204,8 @@ impl LineJudge<'_> {
         found || seen == WalkEnd::TooMuch
     }
 
-    /// The rules on files that deny or ask; none in a mode that asks nothing, where nothing is
-    /// certain.
+    /// Returns the path rules that deny or ask; none in mode `yolo`, in which uncertain matches
+    /// don't count.
     fn strict_paths(
         &self,
         usage: FileAccess,
@@ -217,7 +219,7 @@ impl LineJudge<'_> {
         rules.filter_map(move |rule| Some((rule, rule.path_of(usage.tools())?)))
     }
 
-    /// The files a word may name: whole, or in a part of it.
+    /// Returns the paths that a word may name, as a whole or by a part of it.
     pub(super) fn forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
         let Some(text) = word.literal() else {
             return Vec::new();
@@ -235,13 +237,13 @@ impl LineJudge<'_> {
         forms
     }
 
-    /// Why a word names a protected file that the command could write, or may name one.
+    /// Explains that a word names, or may name, a protected file that the command could write.
     pub(super) fn protected_word(&self, rule: &PermissionRule, run: &ProgramRun) -> Option<String> {
         if effects::changes_nothing(&run.words, &run.risks) {
             return None;
         }
         let run = &*self.with_names(run).run;
-        // Whoever named every word of the command knew what it is given.
+        // A rule that names every word was made with knowledge of the command's arguments.
         let exact = rule.command().is_some_and(CommandPattern::is_whole);
         let known = self
             .protected_name(run)
@@ -255,7 +257,8 @@ impl LineJudge<'_> {
         })
     }
 
-    /// Why a command is asked that a sandbox would let change a file that steers later runs.
+    /// Explains why a command needs an approval if the sandbox would let it change a file that
+    /// steers later runs.
     pub(super) fn steering_word(&self, run: &ProgramRun) -> Option<String> {
         let (word, name) = self
             .protected_name(run)
@@ -263,7 +266,7 @@ impl LineJudge<'_> {
         (!effects::changes_nothing(&run.words, &run.risks)).then(|| protects(word, name))
     }
 
-    /// A word that names a protected file.
+    /// Finds a word that names a protected file. Returns the word and the protected name.
     fn protected_name<'r>(&self, run: &'r ProgramRun) -> Option<(&'r str, &'static str)> {
         run.words.iter().skip(1).find_map(|word| {
             let text = match &word.text {
@@ -299,7 +302,7 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// Whether a file of this shape may be a protected one.
+    /// True if a file of this shape may be a protected one.
     fn is_maybe(&self, shape: &str) -> bool {
         let root = self.workspace.root.to_string_lossy();
         let inside = shape.strip_prefix(&*root).unwrap_or(shape);
@@ -315,7 +318,7 @@ impl LineJudge<'_> {
                         && (name.starts_with('.')
                             || window.iter().any(|part| part.contains(MANY))
                             || {
-                                // The shell puts in only what is there.
+                                // The shell only inserts names that exist.
                                 let folder =
                                     inside.split('/').take(at).collect::<Vec<_>>().join("/");
                                 let folder = format!(
@@ -333,7 +336,7 @@ impl LineJudge<'_> {
     }
 }
 
-/// The files that a word of this shape may name, as absolute shapes.
+/// Returns the absolute shapes of the files that a word of this shape may name.
 fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     if let Some(at) = text.rfind([ANY, HOME]) {
         let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));
@@ -370,7 +373,7 @@ fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     parts(text).flat_map(of_part).collect()
 }
 
-/// Whether a folder has an entry of this name, in any spelling.
+/// True if a folder has an entry with this name, in any spelling.
 fn has(folder: &str, name: &str) -> bool {
     let entries = fs::read_dir(if folder.is_empty() { "/" } else { folder });
     entries
@@ -389,8 +392,8 @@ fn maybe(rule: &PermissionRule, shown: &str) -> Ruling {
     Ruling::new(Decision::Ask, reason).with_rule(rule)
 }
 
-/// The texts in a word that may be paths: the whole, what is behind a short option, and what is
-/// beside a separator.
+/// Returns the parts of a word that may be paths: the whole word, the text after a short option,
+/// and the texts beside separators.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let attached = text
         .strip_prefix('-')

@@ -1,5 +1,5 @@
-//! Loads rules from configuration and checks them against their examples: a rule alone must decide
-//! what it is said to match, and nothing that it is said not to match.
+//! Loads rules from the configuration and checks them against their examples: a rule by itself must
+//! match its `match` examples and must not match its `no_match` examples.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::decide::{Confinement, Permissions};
 use crate::request::{PermissionRequest, ProjectFiles};
 use crate::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, RuleError, WRITE_TOOLS};
 
-/// Rules that cannot be used.
+/// The reason why configured rules cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
     /// A rule that cannot be parsed.
@@ -23,21 +23,18 @@ pub enum RulesError {
         "permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})"
     )]
     Example {
-        /// The rule.
         rule: String,
-        /// The rule's decision.
         decision: Decision,
         /// `match` or `not match`.
         must: &'static str,
-        /// The example.
         example: String,
-        /// The reason of the decision that was made instead.
+        /// The reason of the decision made instead.
         why: String,
     },
 }
 
 impl PermissionRules {
-    /// Loads the user's rules and checks every example. `home` is what `~` stands for in patterns.
+    /// Loads the user's rules and checks every example. `home` replaces `~` in patterns.
     pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
         let reading = if config.reading_commands {
             ReadingCommands::All
@@ -63,7 +60,7 @@ impl PermissionRules {
         Ok(rules)
     }
 
-    /// Adds a project's rules. Those that allow are left out: a project can only tighten.
+    /// Adds a project's rules. Rules that allow are left out: a project can only tighten.
     pub fn tightened_by(
         &self,
         project: &PermissionsConfig,
@@ -81,7 +78,7 @@ impl PermissionRules {
     }
 }
 
-/// Parses a rule and compares it with its examples.
+/// Parses a rule and checks it against its examples.
 fn parse_checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
     let rule = PermissionRule::parse(&long.rule, home)?;
     let expected = long.matches.iter().map(|example| (example, true));
@@ -103,15 +100,15 @@ fn parse_checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRul
 
 /// The result of trying a rule on an example.
 struct ExampleOutcome {
-    /// True if the rule gives its decision.
+    /// True if the rule decided the example.
     decides: bool,
-    /// The reason of the decision that was made.
+    /// The reason of the decision.
     why: String,
 }
 
-/// Decides an example, which is a command line, a path or a host, by this rule alone.
+/// Decides an example, which is a command line, a path, or a host, by this rule alone.
 fn decides_example(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
-    // No such folder exists: the result must not depend on the files of this machine.
+    // This folder does not exist: the result must not depend on the files of this machine.
     let root = "/nowhere/project";
     let workspace = Workspace {
         root: root.into(),
@@ -149,7 +146,7 @@ fn decides_example(rule: &PermissionRule, decision: Decision, example: &str) -> 
     if decision != Decision::Allow
         && let Ok(everything) = PermissionRule::parse(rule.tool(), None)
     {
-        // Without the rule, the example would be allowed.
+        // Allows everything else, so that only the rule itself can be the reason.
         rules = rules.with(Decision::Allow, everything);
     }
     let permissions = Permissions {

@@ -1,14 +1,14 @@
-//! What a command line says, as far as permission must know it.
+//! The syntax tree of a command line, with the details that permission decisions need.
 
 use crate::shape::ANY;
 
-/// What runs one after another.
+/// Pipelines that run in sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShellScript {
     pub(crate) items: Vec<Pipeline>,
 }
 
-/// One pipeline, and how it hangs on the one before.
+/// A pipeline and its relation to the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pipeline {
     pub(crate) operator: ListOperator,
@@ -16,23 +16,22 @@ pub(crate) struct Pipeline {
     pub(crate) mode: JobMode,
 }
 
-/// When a pipeline runs.
+/// The condition under which a pipeline runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListOperator {
-    /// After the one before, whatever came of it.
+    /// Always, after the previous pipeline.
     Then,
-    /// If the one before succeeded.
+    /// If the previous pipeline succeeded.
     And,
-    /// If the one before failed.
+    /// If the previous pipeline failed.
     Or,
 }
 
-/// Whether the shell waits for a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobMode {
-    /// It does.
+    /// The shell waits for the pipeline.
     Foreground,
-    /// It runs in a shell of its own.
+    /// The pipeline runs in a separate shell, and the shell does not wait.
     Background,
 }
 
@@ -42,14 +41,13 @@ pub(crate) enum ShellCommand {
     Simple(SimpleCommand),
     Compound(CompoundCommand),
     Function(FunctionDefinition),
-    /// `[[ … ]]`: runs nothing but the substitutions in its words.
+    /// `[[ … ]]`: runs nothing except the substitutions in its words.
     Test {
         words: Vec<ShellWord>,
         redirects: Vec<Redirect>,
     },
 }
 
-/// Assignments, words and redirects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
     pub(crate) assignments: Vec<ShellWord>,
@@ -57,17 +55,16 @@ pub(crate) struct SimpleCommand {
     pub(crate) redirects: Vec<Redirect>,
 }
 
-/// Scripts inside a frame.
+/// A command that contains scripts, such as a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompoundCommand {
     pub(crate) kind: CompoundKind,
-    /// Words of the frame: what a loop runs over, what a case compares.
+    /// Words outside the scripts: the list of a loop, the subject and patterns of a `case`.
     pub(crate) words: Vec<ShellWord>,
     pub(crate) scripts: Vec<ShellScript>,
     pub(crate) redirects: Vec<Redirect>,
 }
 
-/// The frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CompoundKind {
     Group,
@@ -82,66 +79,64 @@ pub(crate) enum CompoundKind {
     },
 }
 
-/// A function is defined; nothing of it runs yet.
+/// A function definition, which by itself runs nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionDefinition {
     pub(crate) name: String,
     pub(crate) body: Box<CompoundCommand>,
 }
 
-/// Where input comes from and output goes.
+/// A redirect of input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) kind: RedirectKind,
     pub(crate) target: ShellWord,
 }
 
-/// What a redirect does with its target.
+/// The use of a redirect's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedirectKind {
-    /// Opens it for reading.
+    /// The target is opened for reading.
     Read,
-    /// Creates, truncates or appends to it.
+    /// The target is created, truncated, or appended to.
     Write,
-    /// Nothing with a file: another descriptor, or text from the line itself.
+    /// No file is used: the target is another descriptor, or text from the line itself.
     Inner,
 }
 
-/// A word of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShellWord {
-    /// As it was written.
+    /// The word as written.
     pub(crate) source: String,
-    /// What it will be.
     pub(crate) text: WordValue,
-    /// Every text it may become, in the alphabet of [`overlap`](crate::shape::overlap).
+    /// The texts that the word may become, in the alphabet of
+    /// [`shapes_overlap`](crate::shape::shapes_overlap).
     pub(crate) shape: String,
-    /// What its substitutions run.
+    /// The scripts of the word's substitutions.
     pub(crate) scripts: Vec<ShellScript>,
 }
 
-/// What a word will be when the command gets it.
+/// The value of a word when the command receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WordValue {
-    /// Exactly this.
+    /// Exactly this text.
     Literal(String),
-    /// The user's home folder and this after it.
+    /// The user's home folder, followed by this text.
     Home(String),
-    /// Only the shell will know. Every word it becomes begins with `lead`, unless it splits.
+    /// Known only to the shell. Every word it becomes begins with `lead`, unless it splits.
     Dynamic { lead: String, splits: WordSplitting },
 }
 
-/// Whether a word that only the shell knows can fall apart into others that begin differently.
+/// Reports whether a word known only to the shell can split into words that begin differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordSplitting {
-    /// It can: an expansion in it is not quoted.
+    /// Possibly, because the word contains an unquoted expansion.
     Yes,
-    /// It cannot.
     No,
 }
 
 impl ShellWord {
-    /// The text, if it is known.
+    /// Returns the text if it is known.
     pub(crate) fn literal(&self) -> Option<&str> {
         match &self.text {
             WordValue::Literal(text) => Some(text),
@@ -149,7 +144,7 @@ impl ShellWord {
         }
     }
 
-    /// A word that stands for what another word or program will give.
+    /// Creates a word that stands for text from another word or program.
     pub(crate) fn unknown(source: &str) -> Self {
         Self {
             source: source.to_owned(),
@@ -162,7 +157,7 @@ impl ShellWord {
         }
     }
 
-    /// The last part of the path it names, as far as that is known.
+    /// Returns the last part of the path in the word, if it is known.
     pub(crate) fn base_name(&self) -> Option<&str> {
         let path = match &self.text {
             WordValue::Literal(path) | WordValue::Home(path) => path,
@@ -171,7 +166,7 @@ impl ShellWord {
         Some(path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// Whether it is a flag, as far as that is known.
+    /// True if the word is known to be an option.
     pub(crate) fn is_flag(&self) -> bool {
         self.literal()
             .is_some_and(|text| text.len() > 1 && text.starts_with('-'))

@@ -1,6 +1,7 @@
-//! A place in a command line. A backslash before a line break joins two lines wherever the shell
-//! still looks for words, so the cursor steps over it; where it means something else, the `raw`
-//! functions are used.
+//! A position in a command line.
+//!
+//! A backslash before a line break joins two lines wherever the shell splits words, so the cursor
+//! skips it. Where a backslash has another meaning, the `raw` functions are used.
 
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
@@ -35,7 +36,7 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
-    /// Takes back a character that was one byte.
+    /// Steps back over a character of one byte.
     pub(super) fn back_one_byte(&mut self) {
         self.at = self.at.saturating_sub(1);
     }
@@ -56,7 +57,7 @@ impl<'a> Cursor<'a> {
         self.clone().eat(wanted)
     }
 
-    /// Steps over exactly this, or stays.
+    /// Skips `wanted` if the text continues with it. Returns true if it was skipped.
     pub(super) fn eat(&mut self, wanted: &str) -> bool {
         let mut ahead = self.clone();
         for c in wanted.chars() {
@@ -74,8 +75,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The rest of this line, without its end; the cursor is behind the end then. None when there
-    /// is no line any more.
+    /// Returns the rest of the current line and moves to the next line. Returns `None` at the end
+    /// of the text.
     pub(super) fn raw_line(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! What begins with `$` or a backquote.
+//! Parses expansions that begin with `$` or a backquote.
 
 use super::heredoc::{HERE_DOCUMENT, HereDocuments};
 use super::quoting::QuoteContext;
@@ -8,7 +8,7 @@ use super::{Result, ShellParser, ShellScript, UnsupportedSyntax, grammar, parse_
 const PARAMETER: UnsupportedSyntax = UnsupportedSyntax("an unusual parameter expansion");
 
 impl ShellParser<'_> {
-    /// After a `$`.
+    /// Parses the expansion after a `$`.
     pub(super) fn dollar(&mut self, word: &mut WordBuilder, quotes: QuoteContext) -> Result<()> {
         match self.cursor.peek() {
             Some('(') => {
@@ -43,7 +43,7 @@ impl ShellParser<'_> {
                 word.expands(quotes);
                 self.name();
             }
-            // Every parameter becomes a word of its own, quoted or not.
+            // Every parameter becomes a separate word, quoted or not.
             Some('@') => {
                 self.cursor.next();
                 word.expands(QuoteContext::Outside);
@@ -57,7 +57,7 @@ impl ShellParser<'_> {
         Ok(())
     }
 
-    /// A name: a letter or `_`, then also digits.
+    /// Parses a name: a letter or `_`, followed by letters, `_`, or digits.
     pub(super) fn name(&mut self) -> String {
         let mut name = String::new();
         while let Some(c) = self.cursor.peek()
@@ -69,7 +69,7 @@ impl ShellParser<'_> {
         name
     }
 
-    /// A script in a substitution, up to the `)` that closes it.
+    /// Parses a script in a substitution, including the closing `)`.
     pub(super) fn substitution(&mut self) -> Result<ShellScript> {
         let outside = std::mem::replace(&mut self.here_documents, HereDocuments::Refused);
         let script = self.deeper(|inner| inner.script(grammar::ScriptEnd::Parenthesis))?;
@@ -77,8 +77,8 @@ impl ShellParser<'_> {
         Ok(script)
     }
 
-    /// After `$((`: numbers and operators only. A name could hold a subscript, and a subscript can
-    /// run commands.
+    /// Parses arithmetic after `$((`: numbers and operators only. A name could contain a subscript,
+    /// and a subscript can run commands.
     fn arithmetic(&mut self) -> Result<()> {
         let arithmetic = UnsupportedSyntax("arithmetic");
         let mut open = 0_usize;
@@ -93,7 +93,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// After `${`.
+    /// Parses a parameter expansion after `${`.
     fn braced_parameter(&mut self) -> Result<()> {
         self.cursor.eat("#");
         let name = self.name();
@@ -115,7 +115,7 @@ impl ShellParser<'_> {
             return Ok(());
         }
         self.operator()?;
-        // What follows is taken only where nothing in it can be expanded.
+        // The operand is accepted only if nothing in it can be expanded.
         loop {
             match self.cursor.next().ok_or(PARAMETER)? {
                 '}' => return Ok(()),
@@ -125,7 +125,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// The operators that neither assign, nor calculate, nor expand twice.
+    /// Parses an operator that neither assigns, nor calculates, nor expands twice.
     fn operator(&mut self) -> Result<()> {
         const HARMLESS: [&str; 14] = [
             ":-", ":+", ":?", "##", "%%", "//", "^^", ",,", "-", "+", "?", "#", "%", "/",
@@ -143,7 +143,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// After an opening backquote. What is escaped in it would have to be read twice.
+    /// Parses the script after an opening backquote. Escapes in it are rejected, because they would
+    /// have to be parsed twice.
     pub(super) fn backquoted(
         &mut self,
         word: &mut WordBuilder,

@@ -1,4 +1,4 @@
-//! Lists, pipelines and compound commands.
+//! Parses lists, pipelines, and compound commands.
 
 use super::word::ends_word;
 use super::{
@@ -8,21 +8,21 @@ use super::{
 
 const SYNTAX: UnsupportedSyntax = UnsupportedSyntax("a syntax this program does not know");
 
-/// Words that mean something of their own where a command begins.
+/// Words with a special meaning at the beginning of a command.
 const RESERVED: [&str; 22] = [
     "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
-/// What a script ends at.
+/// The text that ends a script.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptEnd {
     OfText,
-    /// The `)`, which is taken.
+    /// The `)`, which is consumed.
     Parenthesis,
-    /// One of these words, which is left.
+    /// One of these words, which is not consumed.
     Word(&'static [&'static str]),
-    /// `;;`, `;&`, `;;&` or `esac`, which are left.
+    /// `;;`, `;&`, `;;&`, or `esac`, which are not consumed.
     Case,
 }
 
@@ -59,7 +59,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// What stands between two lists. At the end of the script there need be nothing.
+    /// Parses the separator between two lists. It may be missing at the end of the script.
     fn separator(&mut self, end: ScriptEnd) -> Result<JobMode> {
         self.comment();
         if self.cursor.looking_at(";;") || self.cursor.looking_at(";&") {
@@ -84,7 +84,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Blanks, comments and line breaks, with the here-documents after them.
+    /// Skips blanks, comments, and line breaks, and reads the here-documents after line breaks.
     fn gap(&mut self) -> Result<()> {
         loop {
             self.cursor.skip_blanks();
@@ -96,7 +96,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A comment, up to the end of its line. No backslash joins the next line to it.
+    /// Skips a comment up to the end of its line. A backslash does not join the next line to it.
     fn comment(&mut self) {
         if self.cursor.peek() == Some('#') {
             while self.cursor.raw_peek().is_some_and(|c| c != '\n') {
@@ -118,7 +118,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Whether this reserved word stands here, unquoted and whole.
+    /// True if `wanted` begins here as an unquoted, complete word.
     fn at_reserved(&mut self, wanted: &str) -> bool {
         let mut ahead = self.cursor.clone();
         ahead.eat(wanted) && ahead.peek().is_none_or(ends_word)
@@ -275,7 +275,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// What a `for` runs over, up to its `do`.
+    /// Parses the list of a `for` loop, up to its `do`.
     fn loop_words(&mut self) -> Result<Vec<ShellWord>> {
         let mut words = Vec::new();
         self.gap()?;
@@ -295,7 +295,7 @@ impl ShellParser<'_> {
         Ok(words)
     }
 
-    /// The redirects after a compound command.
+    /// Parses the redirects after a compound command and builds the command.
     fn compound(
         &mut self,
         kind: CompoundKind,
@@ -322,8 +322,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// `[[ … ]]`, without the operators that calculate or look at variables by name: these can run
-    /// commands.
+    /// Parses `[[ … ]]` without the operators that calculate or access variables by name, which can
+    /// run commands.
     fn test(&mut self) -> Result<ShellCommand> {
         const CALCULATE: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         self.expect_reserved("[[")?;
@@ -426,7 +426,7 @@ impl ShellParser<'_> {
     }
 }
 
-/// `NAME=…`, `NAME+=…`, `NAME[…]=…`: where it stands before the command, it sets a variable.
+/// True for `NAME=…`, `NAME+=…`, and `NAME[…]=…`, which set a variable if they precede the command.
 pub(crate) fn is_assignment(source: &str) -> bool {
     let name_end = source
         .find(|c: char| !(c == '_' || c.is_ascii_alphanumeric()))
@@ -439,7 +439,7 @@ pub(crate) fn is_assignment(source: &str) -> bool {
             || (rest.starts_with('[') && rest.contains('=')))
 }
 
-/// `{name}`, which takes the number of a new descriptor when a redirect follows.
+/// True for `{name}`, which receives the number of a new descriptor if a redirect follows.
 fn is_descriptor_variable(word: &ShellWord) -> bool {
     word.source.starts_with('{') && word.source.ends_with('}')
 }

@@ -1,12 +1,12 @@
-//! Here-documents: their body begins after the line that names them.
+//! Here-documents, whose bodies begin after the line that names them.
 
 use super::{Result, ShellParser, ShellWord, UnsupportedSyntax};
 
-/// Versions of bash disagree on where such a body ends.
+/// The error for a body inside a substitution: versions of bash disagree on where it ends.
 pub(super) const HERE_DOCUMENT: UnsupportedSyntax =
     UnsupportedSyntax("a here-document inside a substitution");
 
-/// Whether here-documents may begin.
+/// Controls whether here-documents may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum HereDocuments {
     Taken,
@@ -16,13 +16,13 @@ pub(super) enum HereDocuments {
 /// A here-document whose body was not read yet.
 pub(super) struct PendingHereDocument {
     delimiter: String,
-    /// Whether the body is taken as it stands.
+    /// True if the body is not expanded.
     literal: bool,
     strips_tabs: bool,
 }
 
 impl ShellParser<'_> {
-    /// Takes the delimiter after `<<` or `<<-`.
+    /// Parses the delimiter after `<<` or `<<-`.
     pub(super) fn here_document(&mut self, strips_tabs: bool) -> Result<ShellWord> {
         if self.here_documents == HereDocuments::Refused {
             return Err(HERE_DOCUMENT);
@@ -53,7 +53,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Reads the bodies that begin here, right after a line break.
+    /// Reads the bodies of pending here-documents, right after a line break.
     pub(super) fn here_bodies(&mut self) -> Result<()> {
         if self.here_documents == HereDocuments::Refused && !self.pending.is_empty() {
             return Err(HERE_DOCUMENT);

@@ -1,10 +1,10 @@
-//! Single, double and ANSI-C quotes, and the escapes in them.
+//! Single, double, and ANSI-C quotes, and the escapes in them.
 
 use super::word::WordBuilder;
 use super::{Result, ShellParser, ShellScript, UnsupportedSyntax};
 
 impl ShellParser<'_> {
-    /// After the opening `'`.
+    /// Parses the text after an opening `'`.
     pub(super) fn single_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
             match self
@@ -18,7 +18,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// After the opening `"`.
+    /// Parses the text after an opening `"`.
     pub(super) fn double_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
             match self
@@ -35,14 +35,14 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A backslash where only some characters can be escaped.
+    /// Parses a backslash where only some characters can be escaped.
     fn escape_in_text(&mut self, word: &mut WordBuilder) -> Result<()> {
         match self
             .cursor
             .raw_next()
             .ok_or(UnsupportedSyntax("a backslash at its end"))?
         {
-            // A joined line was stepped over already.
+            // The cursor has already joined lines that end in a backslash.
             escaped @ ('$' | '`' | '"' | '\\') => word.push(escaped),
             other => {
                 word.push('\\');
@@ -52,7 +52,7 @@ impl ShellParser<'_> {
         Ok(())
     }
 
-    /// After the opening `$'`. What would not be a plain character is not read.
+    /// Parses the text after an opening `$'`. An escape that is not a plain character is an error.
     pub(super) fn ansi_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         let unusual = UnsupportedSyntax("an unusual escape in `$'…'`");
         loop {
@@ -84,7 +84,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A printable ASCII character by its number.
+    /// Parses the number of a printable ASCII character, with up to `most` digits.
     fn coded(&mut self, radix: u32, most: usize) -> Option<char> {
         let mut code = 0_u32;
         let mut digits = 0;
@@ -98,8 +98,8 @@ impl ShellParser<'_> {
         char::from_u32(code).filter(|c| digits > 0 && matches!(c, ' '..='~'))
     }
 
-    /// What the substitutions run in a text that is expanded like a double-quoted one but ends by
-    /// itself.
+    /// Returns the scripts of the substitutions in a text that is expanded like a double-quoted one
+    /// but has no closing quote.
     pub(super) fn scripts_of_text(&self, text: &str) -> Result<Vec<ShellScript>> {
         let mut inner = ShellParser::over(text, self.depth);
         let mut word = WordBuilder::default();
@@ -118,7 +118,7 @@ impl ShellParser<'_> {
     }
 }
 
-/// Whether a `$` stands inside double quotes.
+/// The position of a `$` relative to double quotes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteContext {
     Inside,

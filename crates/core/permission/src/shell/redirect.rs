@@ -3,7 +3,7 @@
 use super::{Redirect, RedirectKind, Result, ShellParser, ShellWord, UnsupportedSyntax};
 
 impl ShellParser<'_> {
-    /// A redirect, if one begins here; a number before it included.
+    /// Parses a redirect, with the number before it, if one begins here.
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>> {
         if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
             return Ok(None);
@@ -17,7 +17,7 @@ impl ShellParser<'_> {
         if !matches!(ahead.peek(), Some('<' | '>')) && (numbered || !ahead.looking_at("&>")) {
             return Ok(None);
         }
-        // So large a number would be a word of its own to bash.
+        // Bash would treat such a large number as a separate word.
         if digits > 3 {
             return Err(UnsupportedSyntax("a descriptor with a large number"));
         }
@@ -27,7 +27,7 @@ impl ShellParser<'_> {
 
     fn operator_and_target(&mut self) -> Result<Redirect> {
         use RedirectKind::{Inner, Read, Write};
-        // The longest first.
+        // Longer operators first.
         for (operator, kind) in [
             ("<<<", Inner),
             ("&>>", Write),
@@ -88,7 +88,7 @@ impl ShellParser<'_> {
     }
 }
 
-/// A number, `-`, or a number and `-`.
+/// True for a number, `-`, or a number and `-`.
 fn is_descriptor(target: &ShellWord) -> bool {
     let text = target.literal().unwrap_or_default();
     let digits = text.strip_suffix('-').unwrap_or(text);

@@ -1,4 +1,4 @@
-//! Words, piece by piece.
+//! Parses words piece by piece.
 
 use super::quoting::QuoteContext;
 use super::{
@@ -6,25 +6,25 @@ use super::{
 };
 use crate::shape::{ANY, HOME, MANY, ONE, STAR, UNDOTTED};
 
-/// A word that is being read.
+/// A word under construction.
 #[derive(Default)]
 pub(super) struct WordBuilder {
     value: String,
-    /// Every text the value may become.
+    /// The texts that the value may become.
     shape: String,
-    /// What closes the lists and sets that were opened and not yet closed, and where the outermost
-    /// begins in the value.
+    /// The closing characters of open lists and sets.
     open: Vec<char>,
+    /// The position in the value at which the outermost open list or set begins.
     opened: usize,
-    /// Where the first set of characters begins, in the value and in the shape.
+    /// The beginning of the first set of characters, in the value and in the shape.
     first_set: Option<(usize, usize)>,
-    /// How much of the value stood before the first piece that only the shell knows.
+    /// The length of the value before the first piece known only to the shell.
     known: Option<usize>,
-    /// Whether an unquoted expansion can make several words of it.
+    /// True if an unquoted expansion can split the word.
     splits: bool,
-    /// Whether it begins with a tilde for the home folder.
+    /// True if the word begins with a tilde for the user's home folder.
     home: bool,
-    /// What its substitutions run.
+    /// The scripts of the word's substitutions.
     pub(super) scripts: Vec<ShellScript>,
 }
 
@@ -36,7 +36,7 @@ impl WordBuilder {
         }
     }
 
-    /// A character of a pattern, a set or a list of alternatives.
+    /// Adds a character of a pattern, or one that opens a set or a list of alternatives.
     fn pattern(&mut self, c: char) {
         self.dynamic();
         self.value.push(c);
@@ -62,7 +62,7 @@ impl WordBuilder {
         }
     }
 
-    /// The end of a set or list. One whose alternatives are no paths stays within a name.
+    /// Closes a list. If none of its alternatives is a path, the expansion stays within a name.
     fn close(&mut self, c: char) {
         self.value.push(c);
         self.open.pop();
@@ -72,8 +72,8 @@ impl WordBuilder {
         }
     }
 
-    /// A `]`. The shell may have taken every earlier one for a member of the first set (`[]e]`,
-    /// `[[.].]e]`), so all since that one began is unknown.
+    /// Handles a `]`. The shell may treat every earlier `]` as a member of the first set (`[]e]`,
+    /// `[[.].]e]`), so everything since the beginning of that set is unknown.
     fn end_of_set(&mut self, c: char) {
         if self.open.last() == Some(&c) {
             self.open.pop();
@@ -89,8 +89,8 @@ impl WordBuilder {
         }
     }
 
-    /// Adds to the shape what the value since there may become: what names no path stays within a
-    /// name.
+    /// Adds to the shape the possible expansions of the value from `value` on. Text without a path
+    /// stays within a name.
     fn unknown_since(&mut self, value: usize) {
         let inside = self.value.get(value..).unwrap_or_default();
         self.shape
@@ -101,19 +101,20 @@ impl WordBuilder {
             });
     }
 
-    /// A tilde that only the shell knows.
+    /// Adds a tilde whose expansion is known only to the shell.
     fn foreign_home(&mut self) {
         self.dynamic();
         self.value.push('~');
         self.shape.push(ANY);
     }
 
-    /// From here on only the shell knows.
+    /// Marks the word as known only to the shell from here on.
     pub(super) fn dynamic(&mut self) {
         self.known.get_or_insert(self.value.len());
     }
 
-    /// From here on only the shell knows, and without quotes it splits what it finds.
+    /// Marks an expansion, whose value is known only to the shell and which splits if it is not
+    /// quoted.
     pub(super) fn expands(&mut self, quotes: QuoteContext) {
         self.dynamic();
         self.shape.push(ANY);
@@ -153,7 +154,7 @@ impl WordBuilder {
     }
 }
 
-/// What ends an unquoted word.
+/// True for characters that end an unquoted word.
 pub(super) fn ends_word(c: char) -> bool {
     matches!(
         c,
@@ -162,9 +163,9 @@ pub(super) fn ends_word(c: char) -> bool {
 }
 
 impl ShellParser<'_> {
-    /// Reads one word; an error if there is none here.
+    /// Parses one word. It is an error if no word begins here.
     pub(super) fn word(&mut self) -> Result<ShellWord> {
-        // Joined lines before it are not part of it.
+        // Skips joined lines before the word, which are not part of it.
         self.cursor.peek();
         let start = self.cursor.at();
         let mut word = WordBuilder::default();
@@ -188,7 +189,7 @@ impl ShellParser<'_> {
             return Err(UnsupportedSyntax("a syntax this program does not know"));
         }
         if source == "{}" {
-            // What `find` and `xargs` replace; braces with nothing in them are only braces.
+            // `find` and `xargs` replace this word; the shell leaves empty braces unchanged.
             word.known = None;
             source.clone_into(&mut word.shape);
         }
@@ -207,9 +208,9 @@ impl ShellParser<'_> {
             '$' => self.dollar(word, QuoteContext::Outside)?,
             '`' => self.backquoted(word, QuoteContext::Outside)?,
             '~' if first => self.tilde(word),
-            // In what looks like an assignment a tilde is expanded after `=` and `:` too.
+            // In a word that resembles an assignment, a tilde is also expanded after `=` and `:`.
             '~' if word.value.ends_with(['=', ':']) => word.foreign_home(),
-            // Alone it is the name of a command; otherwise it could begin a set of characters.
+            // By itself `[` is the name of a command; otherwise it could begin a set of characters.
             '[' if first && self.cursor.peek().is_none_or(ends_word) => word.push(c),
             '*' | '?' | '{' | '[' => word.pattern(c),
             '}' if word.open.last() == Some(&c) => word.close(c),
@@ -223,7 +224,7 @@ impl ShellParser<'_> {
         match self.cursor.peek() {
             None | Some('/') => word.home = true,
             Some(next) if ends_word(next) => word.home = true,
-            // Somebody's home, or the folder before: only the shell knows.
+            // Another user's home folder, or the previous folder: known only to the shell.
             Some(_) => word.foreign_home(),
         }
     }

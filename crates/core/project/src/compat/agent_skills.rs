@@ -1,4 +1,4 @@
-//! The folder that programs reading the public skills format share.
+//! The folder shared by programs that implement the public skills format.
 
 use super::Convention;
 use crate::knowledge::KnowledgeKind;

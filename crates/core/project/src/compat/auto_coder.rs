@@ -1,4 +1,4 @@
-//! auto-coder's folders, and what it keeps in a project.
+//! The folders and files of auto-coder.
 
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
@@ -6,10 +6,10 @@ use crate::knowledge::KnowledgeKind;
 /// Descriptions of folders, laid out like haft's own.
 pub(super) const ACTIVE_CONTEXT: &str = ".auto-coder/active-context";
 
-/// Where it checks out documentation of libraries.
+/// The checked-out documentation of libraries.
 pub(super) const LIBRARIES: &str = ".auto-coder/libs/llm_friendly_packages";
 
-/// What its chat remembers: the files in focus and the libraries in use.
+/// The chat's memory: the files in focus and the libraries in use.
 pub(super) const MEMORY: &str = ".auto-coder/plugins/chat-auto-coder/memory.json";
 
 pub(super) const FOLDERS: &[Convention] = &[

@@ -1,4 +1,4 @@
-//! Claude Code's folders.
+//! The folders and files of Claude Code.
 
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
@@ -6,7 +6,7 @@ use crate::knowledge::KnowledgeKind;
 /// Rules that are sent in every request unless they name files.
 pub(super) const RULES: &str = ".claude/rules";
 
-/// Its settings of a project.
+/// The project settings files.
 pub(super) const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 pub(super) const FOLDERS: &[Convention] = &[

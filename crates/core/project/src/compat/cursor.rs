@@ -1,9 +1,9 @@
-//! Cursor's rules.
+//! The folders of Cursor.
 
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// Markdown files that end in `.mdc`.
+/// The folder of rule files, which have the extension `.mdc`.
 pub(super) const RULES: &str = ".cursor/rules";
 
 pub(super) const FOLDERS: &[Convention] = &[Convention {

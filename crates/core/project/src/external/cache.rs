@@ -1,8 +1,8 @@
-//! What tools said when they were asked, so that a start does not run them all again.
+//! A cache of the tools' help output, so that a start of haft does not run all of them.
 //!
-//! One small file a tool, in a folder of the user's own: processes that run side by side write
-//! different files, or the same. Everything in it can be made again, so a file that cannot be read
-//! is one that is not there.
+//! The cache is a folder of the user with one small file per tool, so concurrent processes rarely
+//! write to the same file. Everything in it can be regenerated: an unreadable file is treated as
+//! missing.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExternalTool, ToolFileVersion};
 
-/// The largest stored answer that is read.
+/// The largest stored answer that is read, in bytes.
 const MAX_STORED_BYTES: u64 = 1 << 20;
 
-/// What came of asking a tool for its help.
+/// The outcome of asking a tool for its help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelpAnswer {
-    /// It was begun, and its end was not seen: the tool is slow, or haft ended first.
+    /// The tool was started and its end was not seen: the tool is slow, or haft ended first.
     Begun,
-    /// It has nothing to say.
+    /// The tool printed nothing.
     Silent,
-    /// This.
+    /// The output of the tool.
     Told(String),
 }
 
@@ -35,21 +35,21 @@ struct StoredHelp {
     asked: HelpAnswer,
 }
 
-/// The folder.
+/// A folder with cached help output.
 #[derive(Clone, Debug)]
 pub struct HelpCache {
     folder: PathBuf,
 }
 
 impl HelpCache {
-    /// What is remembered in this folder.
+    /// Uses the cache in this folder, which need not exist.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// What came of asking this tool, as its file is now.
+    /// Returns the cached answer for the current version of the tool's file.
     pub fn get(&self, tool: &ExternalTool) -> Option<HelpAnswer> {
         let stored: StoredHelp =
             toml::from_str(&haft_files::read_text(&self.file(tool), MAX_STORED_BYTES).ok()?)
@@ -57,7 +57,7 @@ impl HelpCache {
         (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
     }
 
-    /// Remembers what came of it.
+    /// Stores an answer for the current version of the tool's file.
     pub fn put(&self, tool: &ExternalTool, asked: HelpAnswer) -> io::Result<()> {
         let stored = StoredHelp {
             path: tool.path.clone(),

@@ -1,17 +1,17 @@
-//! The comment at the head of a tool's file that says how to use it.
+//! The usage comment at the head of a tool's file.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// How many lines are looked at.
+/// Maximum lines that are searched.
 const LINES: usize = 50;
-/// And how many bytes: a program that is no text may have no lines.
+/// Maximum bytes that are read: a binary may have no lines.
 const BYTES: u64 = 16 * 1024;
-/// Words with which a header begins to describe the tool.
+/// Words that begin the description of a tool.
 const OPENINGS: [&str; 6] = ["usage:", "help:", "description:", "用法:", "说明:", "描述:"];
 
-/// Reads the head of a file.
+/// Reads the usage comment of a file whose comment lines begin with `marker`.
 pub(super) fn of(path: &Path, marker: &str) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path)
@@ -25,8 +25,8 @@ pub(super) fn of(path: &Path, marker: &str) -> Option<String> {
     comment(&String::from_utf8_lossy(&bytes), marker)
 }
 
-/// From the first comment line that opens a description to the first line that is no comment, or
-/// two empty comments in a row.
+/// Extracts the comment from the first line that opens a description to the first line that is no
+/// comment, or to two empty comment lines in a row.
 fn comment(text: &str, marker: &str) -> Option<String> {
     let mut lines = Vec::<&str>::new();
     for line in text

@@ -1,4 +1,4 @@
-//! The document about the tools, as the model reads it.
+//! The document about external tools for the model.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ A tool is a file directly in one of the folders above, `.haft/tools` in the proj
 script that ends in `.py`, `.sh`, `.js`, `.rb`, `.pl`, `.php`, `.go` or `.rs`. Called with `help`, it prints how it is used and \
 exits with 0; or a comment at its head says so, from a line with `Usage:` on. The user adds it with `haft tools add NAME FILE`.";
 
-/// The heading and the text; none when there are no tools.
+/// Returns the heading and the text of the document, or `None` if there are no tools.
 pub fn document(
     knowledge: &KnowledgePaths,
     tools: &[(ExternalTool, Help)],
@@ -86,7 +86,7 @@ fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool
     }
 }
 
-/// A path as commands find it, which run in the working directory.
+/// Returns a path for use in a command, which runs in the working directory.
 fn from_here(knowledge: &KnowledgePaths, path: &Path) -> String {
     if knowledge.cwd == knowledge.root {
         knowledge.shown(path)
@@ -95,7 +95,7 @@ fn from_here(knowledge: &KnowledgePaths, path: &Path) -> String {
     }
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a POSIX shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
     if word.chars().all(plain) {
@@ -105,7 +105,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// One that nothing in the text can close.
+/// Returns a code fence that is longer than any in the text.
 fn fence(text: &str) -> String {
     let longest = text
         .lines()

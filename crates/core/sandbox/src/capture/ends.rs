@@ -1,6 +1,6 @@
-//! The two ends of a stream that may be endless.
+//! Keeps the head and the tail of a stream of any length.
 //!
-//! Invariant: no more than the byte limit of each end is held, and the counts are exact.
+//! Invariant: at most the byte limit is held of each of them, and the counts are exact.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use haft_text::CutLimits;
 
 use super::{CapturedOutput, newlines, without_open_character};
 
-/// The longest piece of a control sequence or character that is held back because its end may still
-/// come.
+/// Maximum bytes of an incomplete control sequence or character that are held back for the next
+/// read.
 const LONGEST_OPEN: usize = 64;
 
-/// The first and the last bytes of a stream, and how many there were.
+/// The first and the last bytes of a stream, with exact counts of its bytes and lines.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     most: usize,
@@ -44,8 +44,8 @@ impl Ends {
         self.tail.extend(rest);
     }
 
-    /// How many bytes and lines there will be with this chunk. The last line counts with or without
-    /// its line end.
+    /// Returns the number of bytes and lines after adding `chunk`. The last line counts with or
+    /// without its line end.
     pub(crate) fn counts_with(&self, chunk: &[u8]) -> (u64, u64) {
         let last = chunk.last().copied().or(self.last);
         let lines =
@@ -53,13 +53,13 @@ impl Ends {
         (self.bytes + chunk.len() as u64, lines)
     }
 
-    /// What is held, in order; all of it as long as no more than the limit was written.
+    /// Returns the held bytes in order. They are complete as long as no more than the limit was
+    /// written.
     pub(crate) fn held(&self) -> Vec<u8> {
         let (front, back) = self.tail.as_slices();
         [self.head.as_slice(), front, back].concat()
     }
 
-    /// What is known of the stream now.
     pub(crate) fn captured(&self) -> CapturedOutput {
         CapturedOutput {
             head: self.head.clone(),
@@ -71,8 +71,8 @@ impl Ends {
         }
     }
 
-    /// Takes everything out and begins anew, except a control sequence or character of which the
-    /// end may still come: cut in two it would be shown as noise.
+    /// Takes everything and starts over, but keeps an incomplete control sequence or character at
+    /// the end: split in two, it would be shown as garbage.
     pub(crate) fn take_whole(&mut self) -> CapturedOutput {
         let end: Vec<u8> = if self.tail.is_empty() {
             self.head[self.head.len().saturating_sub(LONGEST_OPEN)..].to_vec()
@@ -89,7 +89,7 @@ impl Ends {
         taken
     }
 
-    /// Takes everything out and begins anew.
+    /// Takes everything and starts over.
     pub(crate) fn take_all(&mut self) -> CapturedOutput {
         let taken = self.captured();
         *self = Self {
@@ -99,7 +99,7 @@ impl Ends {
         taken
     }
 
-    /// Takes the last bytes off, which hold no line end.
+    /// Removes the last `count` bytes, which must not contain a line end.
     fn shorten(&mut self, count: usize) {
         if self.tail.is_empty() {
             self.head.truncate(self.head.len() - count);
@@ -111,12 +111,12 @@ impl Ends {
     }
 }
 
-/// The end of these bytes that begins something and does not finish it.
+/// Returns the incomplete control sequence or character at the end of `bytes`.
 fn open_end(bytes: &[u8]) -> &[u8] {
     if let Some(at) = bytes.iter().rposition(|byte| *byte == 0x1b) {
         let sequence = &bytes[at..];
-        // A line end does not belong into a sequence: it is none, and the terminal would have shown
-        // it.
+        // A line end cannot be part of a sequence: such bytes are no sequence, and a terminal would
+        // have shown them.
         let is_open = match sequence.get(1) {
             None => true,
             Some(b'[') => sequence[2..].iter().all(|byte| (0x20..0x40).contains(byte)),

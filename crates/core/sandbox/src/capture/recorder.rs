@@ -1,4 +1,4 @@
-//! Reads a stream to its end, keeps what is to be shown of it and spills the whole.
+//! Reads a stream to its end, keeps the part to show, and spills the full output.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::spill::Spill;
 use super::{Capture, CapturedOutput, Ends, SpillFrom};
 use crate::live::{LiveCommand, OutputStream};
 
-/// How long output is still read after everything that could write it is gone.
+/// The time during which output is still read after all processes that could write it are gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const CHUNK: usize = 64 * 1024;
 
-/// Keeps what is read from one stream.
+/// Records one stream.
 pub(crate) struct OutputRecorder {
     limits: CutLimits,
     live: LiveCommand,
@@ -41,8 +41,8 @@ impl OutputRecorder {
         }
     }
 
-    /// Reads to the end, or until a moment after `stop`: a process outside our reach may hold the
-    /// pipe for ever.
+    /// Reads to the end, or until a moment after `stop`: a process that the helper cannot end may
+    /// hold the pipe open forever.
     pub(crate) async fn drain(
         mut self,
         mut from: impl AsyncRead + Unpin,
@@ -63,7 +63,7 @@ impl OutputRecorder {
                 () = &mut stopped => break,
             };
             match read {
-                // A pipe that cannot be read has nothing more to say.
+                // A pipe that cannot be read has no more output.
                 Ok(0) | Err(_) => break,
                 Ok(length) => self.push(&chunk[..length]).await,
             }
@@ -73,7 +73,7 @@ impl OutputRecorder {
 
     pub(super) async fn push(&mut self, chunk: &[u8]) {
         if self.spill.is_waiting() {
-            // Up to here nothing was dropped: head and tail together hold at least the limit.
+            // Nothing was dropped so far: head and tail together hold at least the limit.
             let before = self.live.with(self.stream, |ends| {
                 let (bytes, lines) = ends.counts_with(chunk);
                 (bytes > self.limits.bytes as u64 || lines > self.limits.lines as u64)

@@ -1,6 +1,6 @@
-//! The file that holds the whole of a stream too long to be shown.
+//! The file that receives the full output of a stream too long to show.
 //!
-//! Trouble with it never ends a command: it is told with the result instead.
+//! A failure to write this file never ends the command; the result reports it instead.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,22 @@ use tokio::io::AsyncWriteExt;
 
 use super::SpillFrom;
 
-/// Why a spill file is missing or does not hold the whole output.
+/// The reason why a spill file is missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpillProblem {
-    /// The output was longer than a spill file may be.
+    /// The output exceeded the size limit of spill files.
     #[error("only the first {bytes} bytes were kept in `{}`", path.display())]
     Full {
-        /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// The size of the file.
         bytes: u64,
     },
-    /// The file could not be written; nothing of it is left.
+    /// The file could not be written and was removed.
     #[error("the whole output could not be kept in `{}`: {message}", path.display())]
     Failed {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error message.
         message: String,
     },
 }
@@ -39,16 +37,16 @@ pub(crate) struct Spill {
 }
 
 enum SpillState {
-    /// Nobody wants a file.
+    /// No spill file is wanted.
     Unwanted,
-    /// The output is still short.
+    /// The output is within its limits so far.
     Waiting(PathBuf),
     Open(File, SpillDraft),
     Full(File, SpillDraft),
     Failed(SpillProblem),
 }
 
-/// A file that is removed unless it is to stay.
+/// A file that is removed on drop unless `stays` is set.
 struct SpillDraft {
     path: PathBuf,
     bytes: u64,
@@ -58,7 +56,7 @@ struct SpillDraft {
 impl Drop for SpillDraft {
     fn drop(&mut self) {
         if !self.stays {
-            // Nothing can be told from here, and what is left is in a private folder.
+            // An error cannot be reported from here, and a file left behind is in a private folder.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -73,12 +71,12 @@ impl Spill {
         }
     }
 
-    /// Whether a file is wanted and not there yet.
+    /// True if a file is wanted but not created yet.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.state, SpillState::Waiting(_))
     }
 
-    /// The file, if there is one.
+    /// Returns the path of the file, if it exists.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match &self.state {
             SpillState::Open(_, draft) | SpillState::Full(_, draft) => Some(draft.path.clone()),
@@ -86,7 +84,7 @@ impl Spill {
         }
     }
 
-    /// Creates the file with what came before.
+    /// Creates the file and writes the output so far into it.
     pub(super) async fn open(&mut self, before: &[u8]) {
         let SpillState::Waiting(path) = &self.state else {
             return;
@@ -112,7 +110,7 @@ impl Spill {
         self.write(before).await;
     }
 
-    /// Appends, as long as there is room.
+    /// Appends `chunk`, up to the size limit of the file.
     pub(super) async fn write(&mut self, chunk: &[u8]) {
         let SpillState::Open(file, draft) = &mut self.state else {
             return;
@@ -139,7 +137,7 @@ impl Spill {
         });
     }
 
-    /// The file, if there is one, and what is wrong with it.
+    /// Returns the file, if it exists, and the problem, if there is one.
     pub(super) async fn finish(mut self) -> (Option<PathBuf>, Option<SpillProblem>) {
         if let SpillState::Open(file, draft) | SpillState::Full(file, draft) = &mut self.state
             && let Err(error) = file.flush().await
@@ -166,7 +164,8 @@ impl Spill {
     }
 }
 
-/// Creates the file on this thread: a new name in haft's own folder does not wait for the disk.
+/// Creates the file on the calling thread: creating an empty file in haft's own folder does not
+/// wait for the disk.
 fn create(path: &Path) -> io::Result<File> {
     haft_files::create_new(path).map(File::from_std)
 }

@@ -1,4 +1,4 @@
-//! What a confined command may do.
+//! Policies: the files and the network that a confined command may use.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,53 +7,54 @@ use std::path::{Path, PathBuf};
 use super::{ConfinementMethod, ConfinementSpec};
 use crate::PRIVATE_FOLDERS;
 
-/// What a confined command may do. All folders are absolute.
+/// The files and the network that a confined command may use. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// Project folders: writable, but for the protected files in them.
+    /// Project folders: writable, except for the protected files in them.
     pub projects: Vec<PathBuf>,
-    /// Further writable folders, in which nothing is protected.
+    /// Further writable folders, without protected files.
     pub writable: Vec<PathBuf>,
-    /// Files in the projects and writable folders that cannot be written beside the protected
-    /// ones; those that are missing are passed over.
+    /// Additional read-only files in the projects and writable folders. Missing ones are ignored.
     pub protected: Vec<PathBuf>,
-    /// Repositories (`.git`) in the projects that a commit may write: all of them but what decides
-    /// what git runs.
+    /// Repositories (`.git`) in the projects that a commit may write to, except for the entries
+    /// that decide which programs git runs.
     pub repositories: Vec<PathBuf>,
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
-    /// Folders and files that can be read although they lie in a hidden folder or below the
-    /// private `/tmp`; those that are not there are passed over.
+    /// Folders and files that can be read although they lie in a hidden folder or below the private
+    /// `/tmp`. Missing ones are ignored.
     pub readable: Vec<PathBuf>,
-    /// The folder that is its `/tmp`: private, and there before the command starts.
+    /// The folder mounted as the command's `/tmp`: private, and created before the command starts.
     pub tmp: PathBuf,
-    /// A private folder for notes on covers, so that none is left behind whatever is killed.
+    /// A private folder for notes about covers, so that no cover is left behind even if processes
+    /// are killed.
     pub notes: PathBuf,
-    /// The user's home: more files are protected there.
+    /// The user's home folder, in which more files are protected.
     pub home: Option<PathBuf>,
-    /// The network it has.
     pub network: Network,
 }
 
 /// The network of a confined command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// None but its own loopback.
+    /// No network except the command's own loopback.
     #[default]
     None,
-    /// What a filtering proxy, which listens at this socket, lets through.
+    /// The hosts that a filtering proxy, which listens at this socket, allows.
     Through(PathBuf),
-    /// All of it.
+    /// The whole network.
     All,
 }
 
-/// Where the proxy is found inside: a network namespace is empty, so every port is free.
+/// The port of the proxy inside the command's network namespace, which is new, so every port is
+/// free.
 pub(crate) const PROXY_PORT: u16 = 3128;
 
 impl SandboxPolicy {
-    /// What is to be hidden and is there, links followed. Of most places a look at the name says
-    /// that there is nothing: to follow the way to each of them link by link was a third of all
-    /// system calls of a command.
+    /// Returns the hidden paths that exist, with links resolved.
+    ///
+    /// Most of these paths don't exist. Checking with `lstat` first saves a third of all system
+    /// calls of a command, because resolving a path follows it link by link.
     pub(crate) fn hidden_places(&self) -> impl Iterator<Item = PathBuf> {
         let there = self
             .hidden
@@ -62,8 +63,8 @@ impl SandboxPolicy {
         there.filter_map(|path| path.canonicalize().ok())
     }
 
-    /// Returns the folders in whose place the command has its private one. `/tmp` stays what it is
-    /// where it is a link, and where the user made it the project or a writable folder.
+    /// Returns the folders that are replaced by private ones. `/tmp` is not replaced if it is a
+    /// link, or if the user made it the project or a writable folder.
     pub(crate) fn private_folders(&self) -> impl Iterator<Item = &'static str> {
         let is_folder = |folder: &&str| {
             Path::new(folder)
@@ -82,7 +83,7 @@ impl SandboxPolicy {
             .filter(move |folder| !is_named(folder))
     }
 
-    /// Returns the number of components of the deepest of these folders that `path` is or lies in.
+    /// Returns the number of components of the deepest of `folders` that contains or equals `path`.
     pub(crate) fn deepest<'a>(
         path: &Path,
         folders: impl IntoIterator<Item = &'a Path>,
@@ -93,8 +94,8 @@ impl SandboxPolicy {
         above.map(|folder| folder.components().count()).max()
     }
 
-    /// Whether `path` lies in a project or a writable folder, and nothing between the two is
-    /// hidden.
+    /// Returns true if `path` lies in a project or a writable folder, with no hidden folder between
+    /// the two.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
         let hidden: Vec<_> = self.hidden_places().collect();
         let hidden = Self::deepest(path, hidden.iter().map(PathBuf::as_path));
@@ -109,7 +110,7 @@ impl SandboxPolicy {
         open > hidden.max(private)
     }
 
-    /// Every path it names.
+    /// Returns every path of the policy.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let lists = [
             &self.projects,
@@ -136,13 +137,14 @@ impl SandboxPolicy {
             .map(PathBuf::as_path)
     }
 
-    /// Whether it can be sent to the helper.
+    /// Returns true if all paths are absolute and can be encoded for the helper.
     pub(crate) fn is_sound(&self) -> bool {
         self.paths()
             .all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
     }
 
-    /// Its fields for the wire, in the order in which [`SandboxPolicy::parse`] reads them.
+    /// Encodes the policy as fields, in the order in which [`SandboxPolicy::from_fields`] reads
+    /// them.
     pub(crate) fn fields(&self) -> Vec<OsString> {
         let (network, socket) = match &self.network {
             Network::None => ("none", OsString::new()),
@@ -171,7 +173,7 @@ impl SandboxPolicy {
         fields
     }
 
-    /// Reads what [`SandboxPolicy::fields`] wrote.
+    /// Decodes fields that [`SandboxPolicy::to_fields`] wrote.
     pub(crate) fn parse<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
         let kind = fields.next()?;
@@ -211,7 +213,7 @@ impl SandboxPolicy {
     }
 }
 
-/// The environment of a confined command, made from that of one that is not.
+/// Returns the environment of a confined command, made from the environment of an unconfined one.
 pub(crate) fn environment(
     confined: &ConfinementSpec,
     given: &[(String, String)],
@@ -220,12 +222,12 @@ pub(crate) fn environment(
         ConfinementMethod::Namespace => "/tmp".into(),
         ConfinementMethod::Landlock => confined.policy.tmp.clone().into_os_string(),
     };
-    // What lies in the home folder cannot be written; caches are made anew where they can.
+    // The home folder is read-only, so caches go to a writable folder.
     let mut cache = tmp.clone();
     cache.push("/.cache");
     let mut set: Vec<(OsString, OsString)> =
         vec![("TMPDIR".into(), tmp), ("XDG_CACHE_HOME".into(), cache)];
-    // The user's own proxy can be reached only where everything can.
+    // The user's own proxy is reachable only if the whole network is.
     let keeps_proxy = match confined.policy.network {
         Network::All => true,
         Network::None => false,
@@ -242,7 +244,7 @@ pub(crate) fn environment(
     };
     let kept = given.iter().filter(|(name, _)| {
         let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
-        // The sockets of a runtime folder lead out.
+        // Sockets in the runtime folder would lead out of the sandbox.
         name != "XDG_RUNTIME_DIR"
             && (keeps_proxy || !is_proxy)
             && set.iter().all(|(other, _)| other != name.as_str())
@@ -252,7 +254,7 @@ pub(crate) fn environment(
         .collect()
 }
 
-/// A variable in small and in capital letters: programs read the one or the other.
+/// Returns the variable in lower and in upper case: some programs read the one, some the other.
 fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
     [
         (name.into(), value.into()),
@@ -260,10 +262,10 @@ fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
     ]
 }
 
-/// Keys and passwords below a home folder, by the programs that keep them: a path a line.
+/// Paths of keys and passwords below a home folder, one per line, grouped by program.
 const OF_HOME: &str = include_str!("secret_places.txt");
 
-/// Keys and passwords of the machine, which only root could read.
+/// Paths of the machine's keys and passwords, which usually only root can read.
 const OF_MACHINE: &[&str] = &[
     "/etc/gshadow",
     "/etc/kubernetes",
@@ -272,7 +274,8 @@ const OF_MACHINE: &[&str] = &[
     "/etc/ssl/private",
 ];
 
-/// Where keys and passwords are kept by well-known programs: what a command has no business with.
+/// Returns the paths at which well-known programs keep keys and passwords. Commands must not read
+/// them.
 pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
     let of_home = home
         .into_iter()

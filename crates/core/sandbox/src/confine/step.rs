@@ -1,38 +1,37 @@
-//! The steps of confining a command, so that a failure can say which one it was.
+//! The steps of confining a command, so that an error can name the failed one.
 
 use std::fmt;
 use std::io;
 
-/// A step on the way to a confined command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfinementStep {
     /// Covering protected files that do not exist.
     Covers,
-    /// Making namespaces.
+    /// Creating namespaces.
     Namespaces,
-    /// Mapping the user into its namespace.
+    /// Mapping the user into the user namespace.
     Users,
     /// Making the file system private and read-only.
     Root,
-    /// Mounting a `/proc` of its own.
+    /// Mounting a separate `/proc`.
     Proc,
-    /// Mounting a small `/dev`.
+    /// Mounting a minimal `/dev`.
     Devices,
-    /// Opening the folders it may use.
+    /// Opening the folders that the command may use.
     Folders,
-    /// Putting these folders and the covers of secrets in place.
+    /// Mounting these folders and the covers of secrets.
     Places,
     /// Sealing protected files.
     Protected,
-    /// Setting up its network.
+    /// Setting up the network of the command.
     Network,
-    /// Landlock.
+    /// Applying the Landlock rules.
     Landlock,
     /// Dropping privileges, and filtering system calls.
     Restrictions,
 }
 
-/// Every step with what is done in it; its place here is its number on the wire.
+/// Every step with its description. The index in this list is the step's number in the protocol.
 const STEPS: [(ConfinementStep, &str); 12] = [
     (
         ConfinementStep::Covers,
@@ -72,7 +71,7 @@ impl fmt::Display for ConfinementStep {
     }
 }
 
-/// A step that failed, and the system's error number.
+/// A failed step with the system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConfinementFailure {
     pub(crate) step: ConfinementStep,
@@ -87,7 +86,7 @@ impl ConfinementFailure {
         }
     }
 
-    /// As one number, for the wire.
+    /// Encodes the failure as one number for the protocol.
     pub(crate) fn code(self) -> i32 {
         i32::try_from(self.step.number()).unwrap_or_default() << 16 | (self.errno & 0xffff)
     }
@@ -104,7 +103,7 @@ impl ConfinementFailure {
     }
 }
 
-/// Says at which step something failed.
+/// Adds the failed step to an error.
 pub(crate) trait AtStep<T> {
     fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure>;
 }

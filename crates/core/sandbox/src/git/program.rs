@@ -1,13 +1,14 @@
-//! Which git is run.
+//! Finds a trustworthy git program.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where it usually lies, should no place that is named do.
+/// Folders searched after the given ones.
 const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// The first git in these places that neither a project nor another user can have put there.
+/// Returns the first git in `places`, a list like `PATH`, that neither a project nor another user
+/// can have put there.
 pub(super) fn find(places: &str, projects: &[&Path]) -> Option<PathBuf> {
     let projects: Vec<_> = projects
         .iter()
@@ -31,7 +32,8 @@ pub(super) fn find(places: &str, projects: &[&Path]) -> Option<PathBuf> {
     })
 }
 
-/// Whether nobody but its owner's group can write it, and its owner is this user or root.
+/// Returns true if only the owner and the owner's group can write the file, and the owner is this
+/// user or root.
 fn is_private(metadata: &Metadata) -> bool {
     let owner = metadata.uid();
     metadata.mode() & 0o002 == 0 && (owner == 0 || owner == rustix::process::geteuid().as_raw())

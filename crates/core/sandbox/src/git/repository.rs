@@ -1,4 +1,4 @@
-//! A repository as haft looks at it: found by its name, seen without its configuration.
+//! A repository as haft sees it: found by its name, used without its configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::{GitCall, GitError, GitProgram, quoted, text};
 
-/// What of a repository's configuration says how files are stored: nothing in it can name a
-/// program.
+/// Settings of a repository's configuration that are copied into the view. They describe how files
+/// are stored and cannot name a program.
 const KEPT: &[&str] = &[
     "core.repositoryformatversion",
     "core.filemode",
@@ -28,34 +28,35 @@ const KEPT: &[&str] = &[
     "extensions.refstorage",
 ];
 
-/// What of a repository is borrowed, where it is there.
+/// Entries of a repository that the view links to if they exist.
 const SHARED: &[&str] = &["refs", "packed-refs", "reftable", "shallow", "info"];
 
-/// git on one repository: with an index and a work tree of its choice.
+/// Git commands on one repository, with a selected index and work tree.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: GitProgram,
     real: Arc<RealRepository>,
     view: Arc<TempDir>,
-    /// The work tree, and the index that goes with it.
+    /// The work tree that commands use.
     tree: PathBuf,
+    /// The index that belongs to the work tree.
     index: PathBuf,
     writable: Vec<PathBuf>,
 }
 
-/// Where a repository lies.
+/// The paths of a repository.
 #[derive(Debug)]
 struct RealRepository {
     top: PathBuf,
-    /// The folder of this work tree, and that which all its work trees share; one and the same in
-    /// most repositories.
+    /// The `.git` folder of this work tree.
     dir: PathBuf,
+    /// The folder that all work trees of the repository share; equal to `dir` in most repositories.
     common: PathBuf,
 }
 
 impl Git {
-    /// The repository around a project; what haft needs for it lies in a private folder in
-    /// `scratch`. Nothing can be written with it.
+    /// Opens the repository that contains `project`, for reading. The view of it is created in a
+    /// private folder in `scratch`.
     pub fn open(program: GitProgram, project: &Path, scratch: &Path) -> Result<Self, GitError> {
         let real = RealRepository::find(project)?;
         let at = |source| GitError::Prepare {
@@ -83,28 +84,28 @@ impl Git {
         Ok(git)
     }
 
-    /// The top of its work tree.
+    /// Returns the top folder of the repository's work tree.
     pub fn top(&self) -> &Path {
         &self.real.top
     }
 
-    /// The work tree it works on.
+    /// Returns the work tree that commands use.
     pub fn tree(&self) -> &Path {
         &self.tree
     }
 
-    /// The index of its work tree.
+    /// Returns the path of the index of the repository's work tree.
     pub fn index(&self) -> PathBuf {
         self.real.dir.join("index")
     }
 
-    /// A private folder in which [`Git::writing`] may have its index.
+    /// Returns a private folder, in which the index of [`Git::for_writing`] lies.
     pub fn own_folder(&self) -> PathBuf {
         self.view.path().join("own")
     }
 
-    /// The same for another work tree, with an index in [`Git::own_folder`], and objects can be
-    /// added. The work tree can be written if it is another one than the user's.
+    /// Returns a copy that works on the work tree `tree` with an index in [`Git::own_folder`] and
+    /// that can add objects. The work tree is writable unless it is the user's own.
     pub fn writing(&self, tree: &Path, index: &str) -> Result<Self, GitError> {
         let objects = self.real.plain("objects")?;
         let mut writable = vec![objects, self.own_folder()];
@@ -119,7 +120,7 @@ impl Git {
         })
     }
 
-    /// What a command prints, or why it failed.
+    /// Runs a command and returns its output.
     pub fn run<S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -127,7 +128,7 @@ impl Git {
         self.call(arguments, None)
     }
 
-    /// The same with these paths for it to read: a quoted line each.
+    /// Like [`Git::run`], with `paths` as the command's input, quoted, one per line.
     pub fn run_with<'a, S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -136,7 +137,7 @@ impl Git {
         self.call(arguments, Some(quoted(paths)))
     }
 
-    /// The one line a command prints.
+    /// Runs a command and returns its output as one line of text.
     pub fn line<S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -147,8 +148,8 @@ impl Git {
             .to_owned())
     }
 
-    /// Those of these paths that a filter should go over (LFS, encryption): what git would store of
-    /// them is not what is in the files.
+    /// Returns the paths for which a filter (LFS, encryption) is configured. Git would store other
+    /// bytes for them than their files contain.
     pub fn filtered(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
@@ -166,7 +167,7 @@ impl Git {
         Ok(filtered.map(|(_, path)| path.clone()).collect())
     }
 
-    /// Adds a linked work tree that holds no files yet. Its folder must be in this one.
+    /// Adds a linked work tree without files at `at`, a path inside `within`.
     pub fn add_worktree(&self, at: &Path, commit: &str, within: &Path) -> Result<(), GitError> {
         let folder = self.real.common.join("worktrees");
         if let Err(source) = fs::create_dir(&folder)
@@ -187,22 +188,22 @@ impl Git {
         self.in_place(add, within)
     }
 
-    /// Removes a linked work tree with everything in it.
+    /// Removes a linked work tree and all its content.
     pub fn remove_worktree(&self, at: &Path, within: &Path) -> Result<(), GitError> {
         self.in_place(["worktree", "remove", "--force", text(at)?], within)?;
-        // git could not, from where it was; others may be in it.
+        // Git cannot remove this folder from its working folder. If it contains other work trees,
+        // this fails.
         let _ = fs::remove_dir(self.real.common.join("worktrees"));
         Ok(())
     }
 
-    /// Where the index of a linked work tree lies.
+    /// Returns the path of the index of a linked work tree.
     pub fn index_of(&self, worktree: &Path) -> Result<PathBuf, GitError> {
         Ok(RealRepository::find(worktree)?.dir.join("index"))
     }
 
-    /// In the real repository, whose list of work trees only git itself can change. No content is
-    /// looked at, so no filter or driver is; what the configuration calls hooks is switched off
-    /// by name.
+    /// Runs a command on the real repository, whose list of work trees only git itself can change.
+    /// No file content is read, so no filter or driver runs; configured hooks are disabled by name.
     fn in_place<const N: usize>(
         &self,
         arguments: [&str; N],
@@ -280,7 +281,7 @@ impl Git {
         all
     }
 
-    /// What the repository configures, by name: read by git, obeyed by nobody.
+    /// Returns the repository's settings by name. Git only lists them and does not apply them.
     fn configuration(&self) -> Result<BTreeMap<String, String>, GitError> {
         let environment = vec![("GIT_DIR", text(&self.real.dir)?.to_owned())];
         let arguments = ["config", "--list", "-z"].map(OsString::from).to_vec();
@@ -302,7 +303,7 @@ impl Git {
         Ok(printed.split('\0').filter_map(entry).collect())
     }
 
-    /// The text of the view's own configuration.
+    /// Returns the text of the view's configuration.
     fn settings(&self) -> Result<String, GitError> {
         let all = self.configuration()?;
         let linked = self.real.dir != self.real.common;
@@ -339,7 +340,7 @@ impl Git {
         for name in SHARED.iter().filter(|name| real.common.join(name).exists()) {
             symlink(real.common.join(name), view.join(name))?;
         }
-        // Where the index is kept in two pieces, the large one lies beside it.
+        // If the index is split in two files, the large one lies beside the small one.
         for entry in fs::read_dir(&real.dir)? {
             let name = entry?.file_name();
             if name.as_bytes().starts_with(b"sharedindex.") {
@@ -351,8 +352,8 @@ impl Git {
 }
 
 impl RealRepository {
-    /// The first folder from the project upwards that has a `.git`, which must belong to who runs
-    /// haft, or to whom the project belongs.
+    /// Finds the first folder with a `.git`, from the project upwards. The `.git` must belong to
+    /// the user who runs haft or to the owner of the project.
     fn find(project: &Path) -> Result<Self, GitError> {
         let owner = project.metadata().map_or(0, |metadata| metadata.uid());
         for top in project.ancestors() {
@@ -389,7 +390,7 @@ impl RealRepository {
         Err(GitError::NoRepository)
     }
 
-    /// A folder of the repository, which must be one and no link.
+    /// Returns the path of a folder of the repository, which must not be a link.
     fn plain(&self, name: &str) -> Result<PathBuf, GitError> {
         let at = self.common.join(name);
         if at
@@ -405,8 +406,9 @@ impl RealRepository {
     }
 }
 
-/// Where a `.git` that is a file leads: to the repository of which this is a linked work tree, and
-/// which knows it, or to one of the modules of the repository around it.
+/// Returns the folder and the shared folder of the repository that a `.git` file refers to: either
+/// the repository of which this is a linked work tree, if that repository lists it, or one of the
+/// modules of an enclosing repository.
 fn elsewhere(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
     let named = |path: &Path| {
         let bytes = fs::metadata(path)

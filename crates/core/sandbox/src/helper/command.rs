@@ -1,4 +1,4 @@
-//! The command itself: how it is started, and how it ended.
+//! Starts the command and decodes its exit status.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -10,14 +10,14 @@ use rustix::process::{Pid, WaitStatus};
 use super::sys;
 use crate::wire::{CommandOutcome, Console, HelperRequest};
 
-/// Starts the command, with what is left to be put on it.
+/// Starts the command, which calls `restrict` on itself before `exec`.
 pub(super) fn start(
     request: &HelperRequest,
     restrict: impl Fn() -> io::Result<()> + Send + Sync + 'static,
 ) -> Result<Pid, CommandOutcome> {
     let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     let no_program = |error: io::Error| CommandOutcome::NoProgram(number(&error));
-    // Changing into it here tells a missing folder from a missing program.
+    // Changing into the folder here distinguishes a missing folder from a missing program.
     std::env::set_current_dir(&request.cwd)
         .map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
     let Some((program, arguments)) = request.argv.split_first() else {
@@ -44,7 +44,8 @@ pub(super) fn start(
         .ok_or(CommandOutcome::Lost)
 }
 
-/// A file that holds the text, has no name, and is read from its beginning. Nobody has to feed it.
+/// Returns an anonymous file that contains the text, positioned at its beginning. No process has to
+/// feed it to the command.
 fn in_memory(text: &str) -> io::Result<Stdio> {
     #[cfg(target_os = "linux")]
     let mut file = File::from(rustix::fs::memfd_create(
@@ -58,7 +59,7 @@ fn in_memory(text: &str) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-/// What became of it.
+/// Returns the outcome for a wait status.
 pub(super) fn outcome(status: WaitStatus) -> CommandOutcome {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => CommandOutcome::Code(code),

@@ -1,21 +1,20 @@
 //! The guard on Linux, and the keeper below it: two small processes between haft and the command.
 //!
 //! ```text
-//! haft ── guard ── keeper ── command ── whatever it starts
+//! haft ── guard ── keeper ── command ── its descendants
 //! ```
 //!
-//! The **keeper** starts the command and adopts its orphans: it is pid 1 of a pid namespace, or
-//! else a subreaper. The **guard** waits for the first of these: the command's end, the timeout,
-//! the end of haft's side of the socket. Then it ends everything: politely, and after a moment of
-//! grace with `SIGKILL`. Should anyone kill the keeper, its children come to the guard, a subreaper
-//! too; should anyone kill the guard, the keeper ends everything. Both are out of reach
-//! of the signals a terminal sends.
+//! The **keeper** starts the command and adopts its orphans: it is pid 1 of a pid namespace or else
+//! a subreaper. The **guard** waits for the first of three events: the command ends, the timeout
+//! passes, haft's side of the socket closes. Then it ends all processes with `SIGTERM` and, after a
+//! grace period, with `SIGKILL`. If the keeper is killed, its children become children of the
+//! guard, which is a subreaper too. If the guard is killed, the keeper ends all processes. The
+//! signals of a terminal reach neither of them.
 //!
-//! Invariant: the guard says that all are gone only when it has no child left, which for a
-//! subreaper means no descendant.
+//! Invariant: the guard reports that all processes are gone only when it has no child left, which
+//! for a subreaper means no descendant.
 //!
-//! There is no `PDEATHSIG` in this: it depends on a thread of the parent and is lost in too many
-//! ways.
+//! `PDEATHSIG` is not used: it depends on a thread of the parent and is lost in too many cases.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -39,11 +38,11 @@ use crate::confine::{
 };
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
-/// How long a command that has ended may take to be followed by its last children before they are
-/// told to go.
+/// The time in which the last children of a command that has ended may exit before they are sent
+/// `SIGTERM`.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Runs the command to its end and the end of everything it started.
+/// Runs the command until it and everything it started have ended.
 pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
     let deadline = request
@@ -58,10 +57,10 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
         }
     };
     let (keeper, outcome) = watch(request, &around, &mut control, deadline)?;
-    // haft may be dead; its death is then the reason to go on, not to stop.
+    // Errors are ignored: if haft is dead, that is a reason to continue with ending the command.
     let _ = control.write_all(&outcome.encode());
     let children = keeper.map_or(RemainingChildren::None, |keeper| end(keeper, outcome));
-    // Not before: whoever is left could write what is uncovered.
+    // The covers are removed last: remaining processes could write to uncovered files.
     drop(covers);
     let_go_of_output();
     if children == RemainingChildren::None {
@@ -70,7 +69,7 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
     Ok(())
 }
 
-/// What has to be known and done outside before a command can be confined.
+/// Places the covers and reads the state that is needed before a command can be confined.
 fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let mut covers = PlacedCovers::default();
     let mut sockets = Vec::new();
@@ -90,13 +89,13 @@ fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), Co
     Ok((covers, around))
 }
 
-/// The process that starts the command, and our end of the socket to it.
+/// The process that starts the command, and the guard's end of the socket to it.
 struct KeeperProcess {
     pid: Pid,
     link: UnixStream,
 }
 
-/// Starts the command and waits until it has to end. Without a keeper nothing was started.
+/// Starts the command and waits until it has to end. Returns no keeper if nothing was started.
 fn watch(
     request: &HelperRequest,
     around: &HostState,
@@ -131,8 +130,8 @@ fn watch(
     Ok((None, CommandOutcome::NotConfined(failed)))
 }
 
-/// The ways to keep descendants together, best first. For a command that is not confined the last
-/// works everywhere; one that is has no way but those that confine it.
+/// Returns the sets of namespaces to try, best first. For an unconfined command the last set works
+/// everywhere; a confined command has only sets that confine it.
 fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
     let none = UnshareFlags::empty();
     let pids = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
@@ -146,7 +145,7 @@ fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
             Network::All => none,
         };
         let all = pids | CONFINED | network;
-        // The first needs privilege.
+        // The first set needs privileges.
         return vec![all, all | UnshareFlags::NEWUSER];
     }
     match request.namespace {
@@ -174,7 +173,7 @@ fn start_keeper(
     }
 }
 
-/// Ends everything that is left.
+/// Ends all remaining processes.
 fn end(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
     let ended = matches!(outcome, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
     let started = ended
@@ -186,23 +185,24 @@ fn end(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren 
         tree::ask_to_end(getpid(), keeper.pid);
         is_over(&mut keeper.link, GRACE);
     }
-    // For a pid namespace this is all there is to do, and the keeper is gone when all the others
-    // are; otherwise its children come to us. Waiting for it first spares the usual command, of
-    // which nothing is left, a search.
+    // Killing the keeper ends a whole pid namespace, and the kernel then reports the keeper as
+    // ended only after all other processes. Without a pid namespace its children become children of
+    // the guard. Waiting for the keeper first avoids a search of `/proc` for the usual command,
+    // which leaves no processes.
     let _ = kill_process(keeper.pid, Signal::KILL);
     while let Err(rustix::io::Errno::INTR) = waitpid(Some(keeper.pid), WaitOptions::empty()) {}
     tree::end_all(getpid())
 }
 
-/// Whether the keeper ends within this time, which it does when the command has ended and no child
-/// is left.
+/// Returns true if the keeper exits within `timeout`, which it does when the command and all its
+/// children have ended.
 fn is_over(link: &mut UnixStream, patience: Duration) -> bool {
     let deadline = Instant::now().checked_add(patience);
     loop {
         match poll_until(&mut [for_reading(link)], deadline) {
             Ok(PollOutcome::Interrupted) => {}
             Ok(PollOutcome::Timeout) | Err(_) => return false,
-            // Its report is of no interest any more.
+            // The keeper's report is no longer needed.
             Ok(PollOutcome::Some) => match link.read(&mut [0; CommandOutcome::LENGTH]) {
                 Ok(0) | Err(_) => return true,
                 Ok(_) => {}

@@ -1,7 +1,7 @@
-//! The keeper: starts the command, adopts and reaps its orphans, reports how it ended.
+//! The keeper: starts the command, adopts and reaps its orphans, and reports how it ended.
 //!
-//! Invariant: it outlives the command's last descendant unless it is killed, and when the guard is
-//! gone it takes all of them with it.
+//! Invariant: the keeper outlives the command's last descendant unless it is killed, and when the
+//! guard is gone it ends all of them.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -28,14 +28,14 @@ use crate::confine::{
 use crate::network;
 use crate::wire::{CommandOutcome, HelperRequest};
 
-/// The user and group this process has outside any namespace.
+/// The user and group of this process outside any namespace.
 #[derive(Clone, Copy)]
 pub(super) struct Ids {
     pub(super) uid: Uid,
     pub(super) gid: Gid,
 }
 
-/// Runs the forked process to its end.
+/// Runs the forked keeper process until it exits.
 pub(super) fn main(
     mut link: UnixStream,
     request: &HelperRequest,
@@ -58,22 +58,23 @@ pub(super) fn main(
         Err(Unsettled::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
         Err(Unsettled::Other) => CommandOutcome::NoNamespace,
     };
-    // A guard that does not listen any more is dead, and that is noticed by its silence.
+    // Errors are ignored: a guard that no longer reads is dead, and the keeper will notice that the
+    // socket is closed.
     let _ = link.write_all(&outcome.encode());
     exit(0)
 }
 
-/// What there is before the command is started.
+/// The prepared state before the command is started.
 struct Settled {
-    /// Tells of children that have ended.
+    /// A descriptor that becomes readable when a child ends.
     children: File,
-    /// What the command is still to put on.
+    /// Restrictions that the command applies to itself before `exec`.
     restrictions: Option<Restrictions>,
-    /// A process beside the command by which it reaches the proxy.
+    /// A process beside the command that connects it with the proxy.
     forwarder: Option<Pid>,
 }
 
-/// Why nothing can be started.
+/// The reason why no command can be started.
 enum Unsettled {
     NotConfined(ConfinementFailure),
     Other,
@@ -91,7 +92,7 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-/// Makes this process the one that orphans come to, and the place one that the command can be in.
+/// Makes this process the adopter of orphans and sets up the confinement.
 fn settle(
     request: &HelperRequest,
     namespaces: UnshareFlags,
@@ -119,7 +120,7 @@ fn settle(
                 }
                 ConfinementMethod::Landlock => confine::lock_in(&confined.policy)?,
             }
-            // Nobody inside may look into this process, which can do more.
+            // No process inside may inspect this process, which has more rights.
             set_dumpable_behavior(DumpableBehavior::NotDumpable)
                 .at(ConfinementStep::Restrictions)?;
             let restrictions = Restrictions::of(confined)?;
@@ -136,8 +137,8 @@ fn settle(
     })
 }
 
-/// Starts what leads from the loopback to the proxy, confined like the command itself, where there
-/// is a proxy.
+/// Starts the process that forwards connections from the loopback interface to the proxy, confined
+/// like the command itself. Returns `None` if there is no proxy.
 fn start_forwarder(
     confined: &ConfinementSpec,
     restrictions: &Restrictions,
@@ -159,17 +160,17 @@ fn start_forwarder(
     }
 }
 
-/// Keeps the user and the group in a new user namespace as they were.
+/// Maps the user and the group to themselves in a new user namespace.
 fn map_ids(Ids { uid, gid }: Ids) -> io::Result<()> {
-    // Without privilege a group can be mapped only when further groups cannot be set.
+    // Without privileges, a group can be mapped only after setting further groups is denied.
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
-/// A `/proc` that shows the pids of the new namespace. Without it programs would look up their own
-/// pid and find another process. Only this mount is made private: what a command mounts elsewhere
-/// behaves as before.
+/// Mounts a `/proc` that shows the pids of the new namespace. Without it programs would look up
+/// their own pid and find another process. Only this mount is made private: mounts that a command
+/// makes elsewhere behave as before.
 fn mount_own_proc() -> io::Result<()> {
     mount_change("/proc", MountPropagationFlags::PRIVATE)?;
     mount(
@@ -191,7 +192,7 @@ fn start(
         .first()
         .is_some_and(|program| program == HELPER_ARG)
     {
-        // Whatever the system's number: the attempt failed.
+        // Every failure of the trial is reported as one error.
         return start_nothing(restrictions.as_ref())
             .or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
     }
@@ -200,8 +201,8 @@ fn start(
     })
 }
 
-/// A process in place of the command that only puts on what confines it: to find out whether that
-/// can be done.
+/// Starts a process in place of the command that only applies the restrictions, to find out whether
+/// that works.
 fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     match namespaces::fork(UnshareFlags::empty())? {
         Side::Parent(pid) => Ok(pid),
@@ -211,7 +212,7 @@ fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     }
 }
 
-/// Waits for the command and then for all its orphans; ends all of them when the guard is gone.
+/// Waits for the command and then for all its orphans. Ends all of them when the guard is gone.
 fn keep(
     command: Pid,
     forwarder: Option<Pid>,
@@ -225,7 +226,7 @@ fn keep(
             Reaped::Command(outcome) => {
                 let _ = link.write_all(&outcome.encode());
                 reported = true;
-                // It would never end by itself.
+                // The forwarder would never exit by itself.
                 if let Some(forwarder) = forwarder {
                     let _ = kill_process(forwarder, Signal::KILL);
                 }
@@ -236,15 +237,15 @@ fn keep(
         }
         let mut fds = [for_reading(link), for_reading(&children)];
         let polled = poll_until(&mut fds, None);
-        // The guard sends nothing: there is something to read only when it is gone.
+        // The guard sends nothing, so this socket becomes readable only when the guard is gone.
         if polled.is_err() || is_ready(&fds[0]) {
-            // The kernel ends a namespace with its first process.
+            // The kernel ends a pid namespace with its first process.
             if namespaces.is_empty() {
                 tree::end_all(getpid());
             }
             return;
         }
-        // Which children is for `wait` to say.
+        // `wait` reports which children have ended; the content is not needed.
         let _ = children.read(&mut [0; 1024]);
     }
 }
@@ -255,7 +256,7 @@ enum Reaped {
     NobodyLeft,
 }
 
-/// Reaps orphans until the command itself, or nobody, is found to have ended.
+/// Reaps ended children until the command itself has ended, or no child has.
 fn reap(command: Pid) -> Reaped {
     loop {
         match wait(WaitOptions::NOHANG) {

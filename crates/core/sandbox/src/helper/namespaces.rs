@@ -1,5 +1,5 @@
-//! A fork into namespaces of its own, and word of children that have ended. The helper has one
-//! thread when either is used.
+//! Forks into new namespaces and reports ended children. The calling process must have only one
+//! thread.
 
 use std::fs::File;
 use std::io;
@@ -9,16 +9,16 @@ use std::os::fd::FromRawFd;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
-/// The namespaces of a confined command in addition to those for pids, mounts and the network.
+/// The namespaces of a confined command in addition to those for pids, mounts, and the network.
 pub(super) const CONFINED: UnshareFlags = UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
 
-/// Which of the two processes this is after a fork.
+/// The side of a fork that this process is.
 pub(super) enum Side {
     Parent(Pid),
     Child,
 }
 
-/// Forks, the child with these namespaces of its own.
+/// Forks. The child gets new namespaces of the given kinds.
 pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
     // SAFETY: there is one thread, so the child finds no lock held and no state half-changed.
     let plain = || i64::from(unsafe { libc::fork() });
@@ -38,11 +38,11 @@ pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
     }
 }
 
-/// A fork into new namespaces. `unshare` instead would change this process too, which then could
-/// not fork again without them when they prove useless.
+/// Forks into new namespaces. `unshare` would change this process too, which then could not fork
+/// again without the namespaces if they turn out to be useless.
 fn clone(namespaces: UnshareFlags) -> libc::c_long {
-    // The first version of the kernel's `struct clone_args`: flags first, the signal at its end
-    // fifth.
+    // The first version of the kernel's `struct clone_args`: the flags are first, the exit signal
+    // is fifth.
     let arguments: [u64; 8] = [
         namespaces.bits().into(),
         0,
@@ -54,7 +54,7 @@ fn clone(namespaces: UnshareFlags) -> libc::c_long {
         0,
     ];
     // SAFETY: like `fork`: no memory is shared, no stack is given, there is one thread. The
-    // structure lives across the call and its size is its own.
+    // structure lives across the call, and the size passed is its size.
     unsafe {
         libc::syscall(
             libc::SYS_clone3,
@@ -64,10 +64,10 @@ fn clone(namespaces: UnshareFlags) -> libc::c_long {
     }
 }
 
-/// A descriptor that can be read when a child has ended. The signal must be blocked.
+/// Returns a descriptor that becomes readable when a child has ended. `SIGCHLD` must be blocked.
 pub(super) fn child_signals() -> io::Result<File> {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set.
+    // SAFETY: `sigemptyset` initializes the set.
     let fd = unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
@@ -76,6 +76,6 @@ pub(super) fn child_signals() -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }

@@ -1,9 +1,9 @@
 //! The guard of systems other than Linux.
 //!
-//! The command has a session of its own; at its end everything is ended that is in this session or
-//! below it. Nothing adopts orphans here: a process that has left its session and whose parents are
-//! gone is not found. Should the guard itself be killed, nobody ends the command. Nothing is
-//! confined: a command that was to be is not run.
+//! The command has its own session. When it ends, all processes in this session and their
+//! descendants are ended. Orphans are not adopted here: a process that has left its session and
+//! whose parents are gone is not found. If the guard itself is killed, the command keeps running.
+//! Nothing is confined: a command with a confinement is not run.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -19,10 +19,10 @@ use super::{command, sys};
 use crate::confine::{ConfinementFailure, ConfinementStep};
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
-/// How long killed processes may take to be gone.
+/// The time limit for killed processes to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs the command to its end and the end of what is left of its session.
+/// Runs the command until it and all processes of its session have ended.
 pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
     const NONE: ConfinementFailure = ConfinementFailure {
         step: ConfinementStep::Namespaces,
@@ -40,7 +40,7 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
         Ok(leader) => wait_for_outcome(&mut control, &mut word_of_end(leader)?, deadline),
         Err(outcome) => outcome,
     };
-    // haft may be dead; its death is then the reason to go on, not to stop.
+    // Errors are ignored: if haft is dead, that is a reason to continue with ending the command.
     let _ = control.write_all(&outcome.encode());
     let all_gone = started.map_or(true, end);
     let_go_of_output();
@@ -50,8 +50,7 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
     Ok(())
 }
 
-/// A socket that says what became of the command, so that one wait is enough for all that may
-/// happen.
+/// Returns a socket that receives the command's outcome, so that one poll covers all events.
 fn word_of_end(command: Pid) -> io::Result<UnixStream> {
     let (ours, mut theirs) = UnixStream::pair()?;
     thread::spawn(move || {
@@ -64,7 +63,7 @@ fn word_of_end(command: Pid) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-/// Ends everything in the session of this process, and says whether all of it is gone: not where
+/// Ends all processes in the command's session. Returns true if all of them are gone, and false if
 /// processes cannot be listed.
 fn end(leader: Pid) -> bool {
     let Some(all) = in_session(leader) else {
@@ -91,10 +90,10 @@ fn end(leader: Pid) -> bool {
     false
 }
 
-/// All processes of the session of this one, and those below them; none where they cannot be
-/// listed.
+/// Returns all processes of the session that `leader` leads and their descendants, or `None` if
+/// processes cannot be listed.
 fn in_session(leader: Pid) -> Option<Vec<Pid>> {
-    // There is no `/proc`, and no safe library for the calls behind it.
+    // There is no `/proc` here, and no safe library for the system calls that `ps` uses.
     let listed = Command::new("/bin/ps")
         .args(["-axo", "pid=,ppid=,stat="])
         .output()

@@ -1,5 +1,5 @@
-//! The system calls that need `unsafe`, each behind a safe function. The helper has one thread when
-//! any of them is used.
+//! The system calls of the helper that need `unsafe`, each behind a safe function. The helper has
+//! one thread when any of them is used.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,10 +8,9 @@ use std::process::Command;
 
 use crate::wire::Console;
 
-/// Blocks every signal that can be blocked.
 pub(super) fn block_signals() -> io::Result<()> {
     let mut all = MaybeUninit::uninit();
-    // SAFETY: `sigfillset` initialises the set; the old mask is not asked for.
+    // SAFETY: `sigfillset` initializes the set; the old mask is not requested.
     let failed = unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut())
@@ -23,11 +22,10 @@ pub(super) fn block_signals() -> io::Result<()> {
     }
 }
 
-/// Marks every descriptor but the standard three to be closed in the command: what haft inherited
-/// is not its business.
+/// Marks every descriptor except the standard three to be closed in the command, which must not get
+/// descriptors that haft inherited.
 pub(super) fn close_others_on_exec() {
-    // SAFETY: no descriptor is closed here. An old kernel that does not know the call changes
-    // nothing.
+    // SAFETY: no descriptor is closed here. An old kernel without this call changes nothing.
     #[cfg(target_os = "linux")]
     let _ = unsafe {
         libc::syscall(
@@ -37,20 +35,20 @@ pub(super) fn close_others_on_exec() {
             libc::CLOSE_RANGE_CLOEXEC,
         )
     };
-    // SAFETY: no descriptor is closed here, and a number that is none is refused.
+    // SAFETY: no descriptor is closed here, and an invalid number is rejected.
     #[cfg(not(target_os = "linux"))]
     (3..1024).for_each(|fd| _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) });
 }
 
-/// The session of a process. The kernel's own have none, which rustix does not know.
+/// Returns the session of a process. Kernel threads have session 0, for which rustix has no value.
 #[cfg(any(feature = "test-helper", not(target_os = "linux")))]
 pub(super) fn session_of(process: rustix::process::Pid) -> i32 {
-    // SAFETY: numbers only.
+    // SAFETY: the argument is a number.
     unsafe { libc::getsid(process.as_raw_pid()) }
 }
 
-/// Makes the command start like one of a fresh shell: a session of its own at its own terminal, if
-/// it has one, no signal blocked or ignored, and what confines it put on.
+/// Configures the command to start as from a fresh shell: in its own session, at its own terminal
+/// if it has one, with no signal blocked or ignored, and with its restrictions applied.
 pub(super) fn in_own_session(
     command: &mut Command,
     console: Console,
@@ -63,7 +61,7 @@ pub(super) fn in_own_session(
             Console::Terminal => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?,
         }
         reset_signals()?;
-        // Last: from here on little is allowed.
+        // Applied last, because few system calls are allowed from here on.
         restrict()
     };
     // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
@@ -72,8 +70,8 @@ pub(super) fn in_own_session(
 
 fn reset_signals() -> io::Result<()> {
     let mut none = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set. Signals that cannot be reset, such as `SIGKILL`,
-    // refuse and stay.
+    // SAFETY: `sigemptyset` initializes the set. Signals that cannot be reset, such as `SIGKILL`,
+    // are rejected and keep their action.
     let failed = unsafe {
         for signal in 1..=31 {
             libc::signal(signal, libc::SIG_DFL);

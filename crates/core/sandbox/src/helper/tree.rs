@@ -1,8 +1,7 @@
-//! Finding and ending the descendants of a process.
+//! Finds and ends the descendants of a process.
 //!
-//! Everything is read from `/proc` again and again until the kernel says that no child is left: a
-//! process can fork, move to another session and lose its parent, but it cannot leave its nearest
-//! subreaper.
+//! `/proc` is read repeatedly until the kernel reports that no child is left: a process can fork,
+//! move to another session, and lose its parent, but it cannot leave its nearest subreaper.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,14 +10,16 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use crate::proc::descendants;
 
-/// Rounds in which nobody could be signalled, at the longest pause, before we give up: what is left
-/// belongs to another user or cannot be seen.
+/// Maximum rounds without a successful signal, at the longest pause: the remaining processes belong
+/// to another user or cannot be seen.
 const HOPELESS: u32 = 100;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks every descendant of `root` but `spared` to end, stopped ones too. One that was just being
-/// started would not hear of it and be waited for until the time of grace is over; what it starts
-/// from then on, to clean up, is left alone.
+/// Sends `SIGTERM` to every descendant of `root` except `spared`, even to stopped ones.
+///
+/// All are stopped first: otherwise a process that is just being started would miss the signal, and
+/// the helper would wait for it until the grace period is over. Processes that descendants start
+/// afterwards, to clean up, are left alone.
 pub(super) fn ask_to_end(root: Pid, spared: Pid) {
     for pid in stop_all(root, Some(spared)) {
         let _ = kill_process(pid, Signal::TERM);
@@ -26,8 +27,8 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
     }
 }
 
-/// Stops every descendant of `root` but `spared`: what is stopped cannot fork, so these are all
-/// there are.
+/// Stops every descendant of `root` except `spared`. Stopped processes cannot fork, so the returned
+/// set is complete.
 fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     loop {
@@ -46,8 +47,8 @@ fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
     }
 }
 
-/// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns
-/// when none is left or those that are cannot be ended.
+/// Kills every descendant of `root`, which must be the calling process and a subreaper. Returns
+/// when none is left or the remaining ones cannot be killed.
 pub(super) fn end_all(root: Pid) -> RemainingChildren {
     let mut pause = Duration::from_millis(1);
     let mut hopeless = 0;
@@ -69,14 +70,14 @@ pub(super) fn end_all(root: Pid) -> RemainingChildren {
     RemainingChildren::None
 }
 
-/// Whether any child is left.
+/// Reports whether any child is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemainingChildren {
     Left,
     None,
 }
 
-/// Takes leave of all children that have ended.
+/// Reaps all children that have ended.
 fn reap() -> RemainingChildren {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -1,4 +1,4 @@
-//! Waiting for the command's end, shared by the guards and the keeper.
+//! Waits for the command's end; used by the guards and the keeper.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use crate::wire::CommandOutcome;
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Replaces standard output and standard error with `/dev/null`: a reader of the command's output
-/// then reaches its end before this process ends.
+/// then sees its end before this process exits.
 pub(super) fn let_go_of_output() {
     let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
     let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());

@@ -1,5 +1,5 @@
-//! The forwarder inside a command's network namespace: every connection to its loopback goes to the
-//! proxy's socket.
+//! The forwarder inside a command's network namespace: it copies every connection to the loopback
+//! interface to the proxy's socket.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,11 +8,13 @@ use std::path::Path;
 use std::thread::{self, Builder};
 use std::time::Duration;
 
-/// A thread that copies needs little.
+/// The stack of a copying thread, which needs little.
 const STACK: usize = 64 << 10;
 
-/// Copies every connection to `listener` to the Unix socket at this path, for as long as the
-/// process lives. For a process of its own: it starts threads.
+/// Copies every connection to `listener` to the Unix socket at `socket`, as long as the process
+/// lives.
+///
+/// This function starts threads, so it needs a process of its own.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "nobody else is to accept its connections"
@@ -27,15 +29,15 @@ pub fn forward(listener: TcpListener, socket: &Path) -> ! {
                 .map(drop)
         });
         if started.is_err() {
-            // No descriptor or thread is free: some will be again. The connection is closed, which
-            // its client sees.
+            // No descriptor or thread is free; retry shortly. The client sees that this connection
+            // is closed.
             thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-/// Copies in both directions. An error ends a connection like its end does, and is for its client
-/// to see.
+/// Copies in both directions until the connection ends. Errors are not reported: the client sees
+/// that the connection is closed.
 fn connect(client: &TcpStream, socket: &Path) {
     let Ok(proxy) = UnixStream::connect(socket) else {
         return;
@@ -50,6 +52,6 @@ fn connect(client: &TcpStream, socket: &Path) {
     if sending.is_ok() {
         let _ = io::copy(&mut &proxy, &mut &*client);
     }
-    // The client may still be sending; it hears the end, and closes.
+    // The client may still be sending; it sees the end of the stream and closes.
     let _ = client.shutdown(Shutdown::Write);
 }

@@ -1,19 +1,19 @@
-//! The hosts a command may reach, as the user lists them, and hosts as requests name them.
+//! Parses the hosts that a command may reach, and hosts named in requests.
 //!
-//! Invariant: a listed host and a requested one are compared in one spelling. Names are lower-case
-//! ASCII without a final dot, addresses are numbers: `0x7f.1` and `127.0.0.1` are the same,
-//! `BÜCHER.example` and `xn--bcher-kva.example` too.
+//! Invariant: listed and requested hosts are compared in one canonical spelling. Names are
+//! lower-case ASCII without a final dot, addresses are numbers: `0x7f.1` equals `127.0.0.1`, and
+//! `BÜCHER.example` equals `xn--bcher-kva.example`.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// The ports meant where an entry names none.
+/// The ports of an entry that names no port.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// A list of hosts that may be reached: `[sandbox] network`.
+/// The hosts that may be reached: `[sandbox] network`.
 ///
 /// An entry is a name, `*.` and a domain for every name below it (not the domain itself), or an
-/// address; each may be followed by `:` and a port. Without one, ports 80 and 443 are meant.
+/// address. Each may be followed by `:` and a port; the default ports are 80 and 443.
 ///
 /// ```
 /// use haft_sandbox::Hosts;
@@ -30,18 +30,18 @@ pub struct Hosts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostEntry {
     covers: HostPattern,
-    /// `None` for the usual ones.
+    /// `None` for the default ports.
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
     One(CanonicalHost),
-    /// Every name below this domain.
+    /// Every name below this domain, but not the domain itself.
     Below(String),
 }
 
-/// A host in its one spelling.
+/// A host in its canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CanonicalHost {
     Name(String),
@@ -58,18 +58,18 @@ impl fmt::Display for CanonicalHost {
     }
 }
 
-/// An entry of the list that cannot be understood.
+/// An invalid entry of `[sandbox] network`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{entry}` in `[sandbox] network` {problem}")]
 pub struct HostError {
-    /// The entry as it was written.
+    /// The entry as written by the user.
     pub entry: String,
-    /// What is wrong with it and what to write instead.
+    /// The problem and the correction, as the rest of a sentence that begins with the entry.
     pub problem: String,
 }
 
 impl Hosts {
-    /// Reads a list of entries; the first that cannot be understood is the error.
+    /// Parses a list of entries. Returns an error for the first invalid entry.
     pub fn parse<Text: AsRef<str>>(
         entries: impl IntoIterator<Item = Text>,
     ) -> Result<Self, HostError> {
@@ -85,12 +85,11 @@ impl Hosts {
         })
     }
 
-    /// Whether nothing is listed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether this host may be reached at this port.
+    /// Returns true if `host` may be reached at `port`.
     pub(super) fn list(&self, host: &CanonicalHost, port: u16) -> bool {
         self.entries
             .iter()
@@ -166,11 +165,11 @@ impl HostPattern {
     }
 }
 
-/// The host of an entry and the port behind it.
+/// Splits an entry into the host and the optional port.
 fn split_port(entry: &str) -> Result<(&str, Option<u16>), String> {
     let (name, port) = match entry.rsplit_once(':') {
         None => return Ok((entry, None)),
-        // An address of IPv6 by itself, or in brackets without a port.
+        // An IPv6 address without a port, bare or in brackets.
         Some(_) if entry.ends_with(']') || entry.parse::<std::net::Ipv6Addr>().is_ok() => {
             return Ok((entry, None));
         }
@@ -186,14 +185,14 @@ fn split_port(entry: &str) -> Result<(&str, Option<u16>), String> {
     Ok((name, Some(port)))
 }
 
-/// A port in digits and nothing else.
+/// Parses a port that consists of digits only and is not zero.
 pub(super) fn read_port(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| digits && *port != 0)
 }
 
 impl CanonicalHost {
-    /// A host from the user's list, in any script.
+    /// Parses a host from the user's list, in any script.
     fn listed(text: &str) -> Result<Self, String> {
         let no_host = || "is no host: write a name, such as `crates.io`, or an address".to_owned();
         if text.contains('%') {
@@ -205,7 +204,7 @@ impl CanonicalHost {
         Self::read(text).ok_or_else(no_host)
     }
 
-    /// A host from a request: what clients send is ASCII.
+    /// Parses a host from a request. Clients send ASCII, so other characters are rejected.
     pub(super) fn requested(text: &str) -> Option<Self> {
         let plain = |byte: u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'[' | b']')

@@ -1,7 +1,7 @@
-//! The filtering proxy in haft, behind a Unix socket that only its user can open.
+//! The filtering proxy in haft. It listens on a Unix socket that only the user can open.
 //!
-//! Invariant: a connection is made only after [`Hosts`] listed the host, and only to an address
-//! this proxy looked up itself and found permitted; nobody looks the name up a second time.
+//! Invariant: the proxy connects only if [`Hosts`] lists the host, and only to an address that the
+//! proxy resolved itself and found permitted; the name is never resolved a second time.
 
 use std::fs::Permissions;
 use std::io;
@@ -21,13 +21,14 @@ use tokio::time::timeout;
 use super::hosts::{CanonicalHost, Hosts};
 use super::request::{self, LONGEST_HEAD, ProxyRefusal, ProxyRequest, ProxyRequestKind};
 
-/// A client that has not said by then what it wants gets no answer.
+/// The time within which a client must have sent the head of its request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// For a name to be found, and for each of its addresses to answer.
+/// The time limit for resolving a name, and for connecting to each of its addresses.
 const CONNECT_TIME: Duration = Duration::from_secs(15);
-/// How long a refused client is listened to, so that it reads the refusal instead of an error.
+/// The time during which a rejected client is still read from, so that it receives the response
+/// instead of a connection error.
 const LINGER: Duration = Duration::from_secs(1);
-/// Connections at a time; further ones wait.
+/// Connections served at the same time; further ones wait.
 const MOST_CONNECTIONS: usize = 256;
 
 /// A running proxy. Dropping it ends all its connections and removes its socket.
@@ -38,12 +39,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at this path, which must not exist, in a folder others cannot write. Must be called
-    /// within a tokio runtime.
+    /// Listens at `socket`, a path that must not exist, in a folder that other users cannot write
+    /// to. Must be called within a tokio runtime.
     pub fn start(socket: PathBuf, hosts: Hosts) -> io::Result<Self> {
         let listener = UnixSocket::new_stream()?;
         listener.bind(&socket)?;
-        // Before it listens, so that nobody else can connect even for a moment.
+        // The mode is set before listening, so that another user cannot connect even for a moment.
         let listener = std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
             .and_then(|()| listener.listen(128))
             .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
@@ -54,7 +55,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // Its connections are tasks it holds: they end with it.
+        // The task owns the connections' tasks, which end with it.
         self.task.abort();
         let _ = std::fs::remove_file(&self.socket);
     }
@@ -71,7 +72,7 @@ async fn accept(listener: UnixListener, hosts: Arc<Hosts>) {
                 Ok((client, _)) => {
                     connections.spawn(serve(client, Arc::clone(&hosts)));
                 }
-                // Out of descriptors, most likely: some will be free again.
+                // Most likely no descriptor is free; retry shortly.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -79,8 +80,8 @@ async fn accept(listener: UnixListener, hosts: Arc<Hosts>) {
     }
 }
 
-/// Serves the one request of a connection. What fails between the two sides ends it; nobody else is
-/// concerned.
+/// Serves the one request of a connection. Errors while copying end only this connection and are
+/// not reported.
 async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
     let answered = async {
         let (head, early) = timeout(HEAD_TIME, read_head(&mut client))
@@ -121,7 +122,7 @@ async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
     };
 }
 
-/// The head of a request, and what came with it.
+/// Reads the head of a request. Returns the head and the bytes that arrived after it.
 async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyRefusal> {
     let gone = || ProxyRefusal::new(400, "Bad Request", "the request is not complete");
     let mut head = Vec::new();
@@ -219,7 +220,7 @@ async fn tunnel(mut client: UnixStream, mut server: TcpStream, early: &[u8]) -> 
     Ok(())
 }
 
-/// Sends on one request and its answer. What comes behind the body is never read.
+/// Forwards one request and its response. Bytes after the request's body are never read.
 async fn exchange(
     mut client: UnixStream,
     mut server: TcpStream,
@@ -237,10 +238,11 @@ async fn exchange(
         to_server.write_all(early).await?;
         let rest = length.saturating_sub(early.len() as u64);
         if copy(&mut (&mut from_client).take(rest), &mut to_server).await? < rest {
-            // Half a body is not to be taken for a whole one.
+            // Closing the connection prevents the server from taking a truncated body for a
+            // complete one.
             to_server.shutdown().await?;
         }
-        // The answer ends the exchange, which may come before all was sent.
+        // The response ends the exchange, possibly before the whole request was sent.
         std::future::pending::<io::Result<()>>().await
     };
     let receive = async {
@@ -250,7 +252,7 @@ async fn exchange(
     let mut receive = std::pin::pin!(receive);
     tokio::select! {
         received = &mut receive => received,
-        // A server that takes no more may have answered all the same.
+        // A server that stops reading may have responded anyway.
         _ = send => receive.await,
     }
 }

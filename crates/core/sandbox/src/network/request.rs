@@ -1,17 +1,17 @@
-//! The one request of a connection: what it asks for, and what is sent on of it.
+//! Parses the single request of a proxy connection and rewrites its head for the server.
 //!
-//! Strict where proxies and servers are known to read differently: lines end in CR LF, there is one
-//! length or none, the host of the target is the host of the header. What is sent on is written
-//! anew from what was understood, so that the server sees the request that was checked and no
-//! other.
+//! Parsing is strict where proxies and servers are known to differ: lines end in CR LF, there is at
+//! most one length, and the host of the target equals the host of the header. The forwarded head is
+//! written anew from the parsed request, so the server receives exactly the request that was
+//! checked.
 
 use super::hosts::{CanonicalHost, read_port};
 
-/// Longer heads are refused.
+/// Maximum bytes of a request's head.
 pub(super) const LONGEST_HEAD: usize = 32 << 10;
 const MOST_HEADERS: usize = 100;
 
-/// Headers between two neighbours, and those that are written anew.
+/// Headers that are not forwarded: hop-by-hop headers, and headers that are written anew.
 const NOT_SENT_ON: &[&str] = &[
     "connection",
     "content-length",
@@ -27,7 +27,7 @@ const NOT_SENT_ON: &[&str] = &[
     "upgrade",
 ];
 
-/// What a client asks for.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProxyRequest {
     pub(super) host: CanonicalHost,
@@ -37,20 +37,20 @@ pub(super) struct ProxyRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProxyRequestKind {
-    /// `CONNECT`: bytes in both directions.
+    /// `CONNECT`: bytes are copied in both directions.
     Tunnel,
-    /// Plain HTTP.
+    /// A plain HTTP request.
     Plain {
-        /// The head to send on.
+        /// The head to forward to the server.
         head: Vec<u8>,
-        /// The length of the body behind it.
+        /// The length of the body.
         body: u64,
-        /// Whether the client waits to be told to send the body.
+        /// True if the client waits for `100 Continue` before it sends the body.
         expects_continue: bool,
     },
 }
 
-/// Why a request is not served: an answer to the client.
+/// The error response for a request that is not served.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProxyRefusal {
     pub(super) status: u16,
@@ -72,7 +72,7 @@ impl ProxyRefusal {
     }
 }
 
-/// Where the head of a request ends, if it is all there.
+/// Returns the index after the head of a request, or `None` if the head is incomplete.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(4)
@@ -80,7 +80,7 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
         .map(|at| at + 4)
 }
 
-/// Reads a whole head, the empty line included.
+/// Parses a complete head, including the empty line at its end.
 pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
     if !lines_are_strict(head) {
         return Err(ProxyRefusal::bad(
@@ -185,7 +185,7 @@ fn plain(
     if let Some(length) = body {
         head.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
-    // One request per connection: the next one is looked at as this one was.
+    // Only one request per connection, so that every request is checked.
     head.extend_from_slice(b"Connection: close\r\n\r\n");
     let expects_continue =
         values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
@@ -200,7 +200,7 @@ fn plain(
     })
 }
 
-/// The header, if there is one, must name what the address names.
+/// Checks that the `Host` header, if present, names the host and port of the target.
 fn check_host_header(
     headers: &[httparse::Header<'_>],
     host: &CanonicalHost,
@@ -226,7 +226,7 @@ fn check_host_header(
     }
 }
 
-/// The length of the body; a body of unknown length is not taken.
+/// Returns the length of the body. A body of unknown length is an error.
 fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRefusal> {
     let lengths: Vec<_> = values(headers, "content-length").collect();
     let encoded = values(headers, "transfer-encoding").next().is_some();
@@ -263,19 +263,19 @@ fn values<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> impl Iterator<
         .map(|header| header.value.trim_ascii())
 }
 
-/// A host and the port behind it, if there is one.
+/// Parses a host and an optional port.
 fn authority(text: &str) -> Option<(CanonicalHost, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(read_port(port)?)),
         Some(_) | None => (text, None),
     };
-    // Without brackets a colon is no part of a host.
+    // Outside brackets a colon cannot be part of a host.
     let bracketed = host.starts_with('[') && host.ends_with(']');
     (bracketed || !host.contains(':')).then_some(())?;
     Some((CanonicalHost::requested(host)?, port))
 }
 
-/// Whether CR and LF come in pairs only and there is no NUL.
+/// Returns true if CR and LF occur only as pairs and there is no NUL.
 fn lines_are_strict(head: &[u8]) -> bool {
     let mut before = 0;
     for &byte in head {

@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes that wait.
+//! Finds threads that wait for input, using `/proc`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use super::{AwaitedInput, InputWait, Terminals};
 use crate::proc;
 
-/// The first process below `root` that waits.
+/// Returns the first process below `root` that waits for input.
 pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     proc::descendants(root)
         .into_iter()
@@ -58,7 +58,7 @@ impl Terminals<'_> {
         }
     }
 
-    /// What a read from the terminal waits for.
+    /// Returns the kind of input that a blocked read from the terminal waits for.
     fn line(self) -> AwaitedInput {
         match self.modes() {
             Some(modes) if !modes.contains(LocalModes::ICANON) => AwaitedInput::Key,
@@ -67,8 +67,8 @@ impl Terminals<'_> {
         }
     }
 
-    /// Whether the process reads keys from the terminal, which it would do once the poll says that
-    /// there are some.
+    /// Returns true if the process is expected to read single keys from the terminal once its poll
+    /// returns.
     fn takes_keys(self, pid: Pid) -> bool {
         self.modes()
             .is_some_and(|modes| !modes.contains(LocalModes::ICANON))
@@ -83,7 +83,7 @@ impl Terminals<'_> {
         self.modes().is_some_and(hides) && self.is_in_front(pid) && sleeps(pid)
     }
 
-    /// Whether the process is one of those the terminal's keys go to.
+    /// Returns true if the process is in the terminal's foreground group, which receives the keys.
     fn is_in_front(self, pid: Pid) -> bool {
         match self {
             Self::Any => false,
@@ -97,13 +97,13 @@ impl Terminals<'_> {
     }
 }
 
-/// What a thread is doing in the kernel.
+/// The system call that a thread is blocked in.
 #[derive(Debug, PartialEq, Eq)]
 enum ThreadCall {
     Read(u64),
     Poll,
     Other,
-    /// It does not say.
+    /// Not readable, for example because the process belongs to another user.
     Unknown,
 }
 
@@ -112,7 +112,7 @@ fn call_of(pid: Pid, thread: Pid) -> ThreadCall {
         .map_or(ThreadCall::Unknown, |line| parse_call(&line))
 }
 
-/// Reads `number argument argument …`; a thread that runs has no number.
+/// Parses `number argument argument …`. A running thread has no number.
 fn parse_call(line: &str) -> ThreadCall {
     let mut words = line.split_ascii_whitespace();
     let Some(number) = words
@@ -151,13 +151,14 @@ const POLLS: &[libc::c_long] = &[
     libc::SYS_epoll_pwait2,
 ];
 
-/// Whether the descriptor is one of the terminals, or the process's own under the name `/dev/tty`.
+/// True if the descriptor is one of the terminals, or `/dev/tty`, the process's controlling
+/// terminal.
 fn is_terminal(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
     let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else {
         return false;
     };
     let device = file.rdev();
-    // From the kernel's list of devices.
+    // Device numbers from the kernel's list of devices.
     let is_controlling = (major(device), minor(device)) == (5, 0);
     is_controlling
         || match terminals {

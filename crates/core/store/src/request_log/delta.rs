@@ -1,10 +1,11 @@
-//! A request as the difference to the one before, which keeps the log linear in what was ever sent.
+//! Stores a request as the difference to the previous one, so that the log grows linearly with the
+//! text sent.
 //!
-//! Invariant: applying the deltas of a conversation in order to an empty list gives, after each of
-//! them, the segments of that request. A segment is kept when message id and content hash are the
-//! same; what may change about a kept one (its layer once a new round begins, its owner, its token
-//! estimate after a change of model) is relabelled, and boundaries are listed with each request
-//! because they move.
+//! Invariant: applying the deltas of a conversation in order to an empty list yields, after each
+//! one, the segments of that request. A segment is kept if its message id and content hash are
+//! unchanged. The other properties of a kept segment (its layer once a new round begins, its owner,
+//! its token estimate after a change of model) are updated by relabeling, and boundaries are listed
+//! with each request because they move.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,31 +15,31 @@ use serde::{Deserialize, Serialize};
 
 use super::SentRequest;
 
-/// Where the message of a segment is kept.
+/// The table that contains the message of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentSource {
-    /// It is a message of the conversation, sent as stored.
+    /// The message of the conversation, sent as stored.
     Message,
-    /// The engine made or changed it: kept once by content hash.
+    /// A text that the engine made or changed, stored once per content hash.
     Text,
 }
 
-/// A segment by reference.
+/// A reference to the message of a segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SegmentRef {
-    /// The message.
+    /// The id of the message.
     pub message_id: MessageId,
-    /// The hash of what was sent of it.
+    /// The hash of the message as sent.
     pub hash: ContentHash,
-    /// Where its body is found.
+    /// The table that contains the body.
     pub source: SegmentSource,
     #[serde(flatten)]
     pub(crate) label: Label,
 }
 
 impl SegmentRef {
-    /// The reference to a segment whose message is kept there.
+    /// Creates a reference to a segment whose message is stored in `source`.
     pub fn new(segment: &Segment, source: SegmentSource) -> Self {
         let message_id = segment.entry.message.message_id;
         Self {
@@ -54,7 +55,7 @@ impl SegmentRef {
     }
 }
 
-/// What is said about a segment without being sent.
+/// The properties of a segment that are not sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Label {
     pub(crate) layer: Layer,
@@ -98,7 +99,7 @@ pub struct RequestDelta {
     pub(crate) segments: usize,
     pub(crate) boundaries: Vec<usize>,
     pub(crate) kept: usize,
-    /// Where the description of its encoding is kept.
+    /// The hash under which the encoder settings are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) encoding: Option<ContentHash>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +109,7 @@ pub struct RequestDelta {
     pub(crate) added: Vec<SegmentRef>,
 }
 
-/// The delta does not fit the list it was applied to.
+/// A delta that does not fit the list it was applied to.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a logged request keeps {kept} of {before} segments and adds {added}, which are not {segments}"
@@ -120,7 +121,7 @@ pub(crate) struct DeltaMisfit {
     segments: usize,
 }
 
-/// How many leading segments of a request are those of the request before.
+/// Returns the number of leading segments that are unchanged from the previous request.
 pub fn kept(before: &[SegmentRef], now: &[Segment]) -> usize {
     before
         .iter()
@@ -130,8 +131,8 @@ pub fn kept(before: &[SegmentRef], now: &[Segment]) -> usize {
 }
 
 impl RequestDelta {
-    /// The difference of a request to the list before, of which it keeps all that [`kept`] counted
-    /// and adds `added`.
+    /// Computes the difference to the previous request's list `before`. `added` are the segments
+    /// after the ones that [`count_kept`] counted.
     pub fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
         let request = &sent.request;
         let kept = request.segments.len() - added.len();
@@ -164,22 +165,22 @@ impl RequestDelta {
         }
     }
 
-    /// Whether nothing of the request before is needed to make this one whole.
+    /// True if the request can be restored without the previous one.
     pub fn is_whole(&self) -> bool {
         self.kept == 0
     }
 
-    /// Where the list of tools is kept.
+    /// Returns the hash under which the list of tools is stored.
     pub fn tools(&self) -> ContentHash {
         self.tools
     }
 
-    /// Where what was said of the encoding is kept.
+    /// Returns the hash under which the encoder settings are stored.
     pub fn encoding(&self) -> Option<ContentHash> {
         self.encoding
     }
 
-    /// The segments of the request, once this delta was applied, without their bodies.
+    /// Returns the outline of the request. `segments` is the list after this delta was applied.
     pub(crate) fn outline(&self, segments: &[SegmentRef]) -> Vec<SentSegment> {
         let boundaries: HashSet<usize> = self.boundaries.iter().copied().collect();
         let outline = |(index, segment): (usize, &SegmentRef)| SentSegment {
@@ -193,7 +194,7 @@ impl RequestDelta {
         segments.iter().enumerate().map(outline).collect()
     }
 
-    /// Turns the list before into the list of this request.
+    /// Turns the previous request's list into the list of this request.
     pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), DeltaMisfit> {
         let fits = self.kept <= list.len()
             && self.kept.checked_add(self.added.len()) == Some(self.segments)

@@ -1,6 +1,5 @@
-//! The half of a request log that is the same in every store: what is remembered between two
-//! requests, and how the rows of the log become requests again. The statements are each store's
-//! own.
+//! The parts of a request log that all stores share: the state kept between two requests, and the
+//! conversion of rows to requests. Each store has its own statements.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,22 +10,25 @@ use super::delta::{RequestDelta, SegmentRef};
 use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
 use crate::encoding::{DamagedRow, decode, decode_count, decode_time};
 
-/// Enough for one agent with many sub-agents; a forgotten one is read from the log.
+/// Enough for one agent with many sub-agents. The segments of other conversations are read from the
+/// log.
 const REMEMBERED: usize = 64;
 
-/// The last requests this process logged, so that the next one is compared without reading the log.
+/// The last requests that this process logged, so that the next one is compared without reading the
+/// log.
 #[derive(Default)]
 pub struct LastRequests(HashMap<i64, LastRequest>);
 
-/// The last request of a conversation, as segments.
+/// The segments of a conversation's last request.
 struct LastRequest {
     number: i64,
     segments: Vec<SegmentRef>,
 }
 
 impl LastRequests {
-    /// The segments of the request before `number`, unless another process logged one in between.
-    /// They are forgotten until [`Self::remember`]: what is remembered must not outlive a write that fails.
+    /// Returns the segments of the request before `number`, unless another process logged a request
+    /// in between. They are removed until the next [`Self::remember`], so that they don't outlive a
+    /// failed write.
     pub fn take_before(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
         self.0
             .remove(&conversation)
@@ -34,7 +36,7 @@ impl LastRequests {
             .map(|last| last.segments)
     }
 
-    /// Remembers a request that is in the log now.
+    /// Stores the segments of a request after it was logged.
     pub fn remember(&mut self, conversation: i64, number: i64, segments: Vec<SegmentRef>) {
         if self.0.len() >= REMEMBERED {
             self.0.clear();
@@ -48,13 +50,13 @@ impl LastRequests {
 pub struct LoggedRow {
     /// The number of the request within its conversation, as stored.
     pub number: i64,
-    /// What the row says.
+    /// The decoded body of the row.
     pub delta: RequestDelta,
     sent_at: Timestamp,
 }
 
 impl LoggedRow {
-    /// Reads the columns of a row.
+    /// Decodes the columns of a row.
     pub fn decode(number: i64, sent_at: &str, body: &str) -> Result<Self, DamagedRow> {
         let delta = decode(|| format!("logged request {number}"), body)?;
         Ok(Self {
@@ -64,12 +66,12 @@ impl LoggedRow {
         })
     }
 
-    /// Makes the segments of the request before into those of this one.
+    /// Turns the segments of the previous request into those of this one.
     pub fn apply(&self, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
         apply(&self.delta, segments)
     }
 
-    /// The request as a line of the log.
+    /// Returns the request as a line of the log.
     pub fn summary(&self) -> Result<RequestSummary, DamagedRow> {
         Ok(RequestSummary {
             number: decode_count(self.number)?,
@@ -83,7 +85,7 @@ impl LoggedRow {
         })
     }
 
-    /// The request without its texts; `segments` are its own.
+    /// Returns the outline of the request; `segments` are those of this request.
     fn outline(
         &self,
         segments: &[SegmentRef],
@@ -98,7 +100,7 @@ impl LoggedRow {
         })
     }
 
-    /// The whole request, from its segments with their messages and the texts it refers to.
+    /// Builds the whole request from its segments with their messages, and the texts it refers to.
     pub fn into_request(
         self,
         segments: Vec<(SegmentRef, Message)>,
@@ -128,24 +130,24 @@ impl LoggedRow {
     }
 }
 
-/// Reads the outlines of a log, row by row.
+/// Builds the outlines of a log, row by row.
 #[derive(Default)]
 pub struct OutlineReader {
     segments: Vec<SegmentRef>,
-    /// Texts that rows refer to, each read once.
+    /// Encoder settings that rows refer to, each read once.
     encodings: HashMap<ContentHash, Arc<str>>,
     outlines: Vec<RequestOutline>,
 }
 
 impl OutlineReader {
-    /// The text that must be given with this row.
+    /// Returns the hash of the encoder settings that [`Self::add_row`] needs for this row.
     pub fn missing_text(&self, row: &LoggedRow) -> Option<ContentHash> {
         row.delta
             .encoding()
             .filter(|hash| !self.encodings.contains_key(hash))
     }
 
-    /// Takes the next row, with the text that was missing.
+    /// Adds the next row. `text` is the text that [`Self::missing_encoding`] asked for.
     pub fn take(&mut self, row: &LoggedRow, text: Option<String>) -> Result<(), DamagedRow> {
         row.apply(&mut self.segments)?;
         let encoding = row.delta.encoding();
@@ -157,20 +159,21 @@ impl OutlineReader {
         Ok(())
     }
 
-    /// The outlines of all rows.
+    /// Returns the outlines of all rows.
     pub fn finish(self) -> Vec<RequestOutline> {
         self.outlines
     }
 }
 
-/// Makes the segments of the request before a difference into those after it.
+/// Turns the segments of the previous request into those after `delta`.
 pub fn apply(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
     delta
         .apply(segments)
         .map_err(|misfit| DamagedRow(misfit.to_string()))
 }
 
-/// The segments and the row of the last request of a list that begins with a whole one.
+/// Returns the segments and the row of the last request in `rows`, which must begin with a
+/// self-contained request.
 pub fn replay<E: From<DamagedRow>>(
     rows: impl IntoIterator<Item = Result<LoggedRow, E>>,
 ) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, E> {
@@ -185,7 +188,7 @@ pub fn replay<E: From<DamagedRow>>(
 }
 
 impl SegmentRef {
-    /// What a segment held, from the body it refers to and checked against its hash.
+    /// Decodes the message of a segment from the body it refers to, and checks its hash.
     pub fn decode_message(&self, body: Option<&str>) -> Result<Message, DamagedRow> {
         let gone = || {
             DamagedRow(format!(

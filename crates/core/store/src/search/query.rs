@@ -1,22 +1,22 @@
-//! What a person typed, as items that must all be found.
+//! Parses a search query into items that must all be found.
 
 use haft_text::{TermScript, TextRun};
 
 use super::words::{STYLE, run_terms, terms};
 
-/// One word or phrase.
+/// One word or phrase of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchItem {
-    /// Its runs, folded, in order.
+    /// The case-folded runs, in order.
     pub(crate) runs: Vec<(TermScript, String)>,
-    /// Its terms as the index has them, in order.
+    /// The terms in the form of the index, in order.
     pub terms: Vec<String>,
-    /// Whether the last term is only the beginning of one.
+    /// True if the last term is a prefix.
     pub prefix: bool,
 }
 
 impl SearchItem {
-    /// Whether its terms stand in a text one after another.
+    /// True if the terms occur consecutively in a text.
     pub(crate) fn follows_in(&self, text: &str) -> bool {
         let all = terms(text);
         let terms: Vec<_> = all.split(' ').collect();
@@ -30,10 +30,10 @@ impl SearchItem {
     }
 }
 
-/// The items of a query. Empty when it holds no word.
+/// Parses the items of a query; returns none if it contains no word.
 pub(crate) fn parse(text: &str) -> Vec<SearchItem> {
     let mut items = Vec::new();
-    // Every second piece stands between quotes; an unclosed one reaches to the end.
+    // Every second piece is quoted; an unclosed quote extends to the end.
     for (index, piece) in text.split('"').enumerate() {
         if index % 2 == 1 {
             items.extend(item(piece));
@@ -51,7 +51,7 @@ fn item(text: &str) -> Option<SearchItem> {
     let mut prefix = text.ends_with('*');
     if last.script == TermScript::Unspaced {
         if last.text.chars().count() > 1 {
-            // In a text the run may go on where this one ends.
+            // In the searched text the run may continue after this one ends.
             terms.pop();
         } else {
             prefix = true;
@@ -65,8 +65,8 @@ fn item(text: &str) -> Option<SearchItem> {
     })
 }
 
-/// The query in the language of FTS5. Terms hold letters and digits only, so nothing in them has a
-/// meaning there.
+/// Returns the query in the syntax of FTS5. Terms contain only letters and digits, so they need no
+/// escaping.
 pub(crate) fn fts5(items: &[SearchItem]) -> String {
     let phrases = items.iter().map(|item| {
         format!(

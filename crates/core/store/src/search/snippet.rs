@@ -1,4 +1,5 @@
-//! The place in a text where the words of a query stand, on one line, with the words marked.
+//! Extracts the part of a text that contains the words of a query, on one line, with the words
+//! highlighted.
 
 use haft_text::{TermScript, fold_char};
 
@@ -6,30 +7,31 @@ use super::Snippet;
 use super::query::SearchItem;
 use super::words::STYLE;
 
-/// How many characters a snippet has around what was found.
+/// The length of a snippet in characters.
 const WIDTH: usize = 120;
-/// How many of them stand before the first word.
+/// The maximum number of characters before the first match.
 const BEFORE: usize = 30;
-/// More places than this say nothing new.
+/// The maximum number of matches to collect; more would not improve the snippet.
 const PLACES: usize = 1_000;
 
-/// A place where something was found, in characters.
+/// A match of a needle, as positions in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SnippetMatch {
     start: usize,
     end: usize,
-    /// Which of the needles.
+    /// The index of the needle.
     needle: usize,
 }
 
-/// What is looked for.
+/// A run of characters to search for.
 struct Needle {
     chars: Vec<char>,
     script: TermScript,
     prefix: bool,
 }
 
-/// The best piece of the text for these items; none when no item is found in it.
+/// Returns the best excerpt of the text for these items, or `None` if the text contains none of
+/// them.
 pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
     let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
@@ -39,7 +41,7 @@ pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     Some(cut(&original, &places, best))
 }
 
-/// The snippet of a conversation whose name or description hold every item.
+/// Returns a snippet of a conversation's name and description, if these contain every item.
 pub fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() {
         name.to_owned()
@@ -84,7 +86,7 @@ fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Snippet
     places
 }
 
-/// Whether what stands there is a word of its own, or a part of a name.
+/// True if the match is a whole word or a part of a name.
 fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
     if wanted.script == TermScript::Unspaced {
         return true;
@@ -96,13 +98,14 @@ fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool 
     begins && ends
 }
 
-/// Whether a part of a name may begin here.
+/// True if a part of a name may begin here.
 fn is_part(original: &[char], at: usize) -> bool {
     original.get(at).is_some_and(|c| c.is_uppercase())
         || STYLE.script(original[at - 1]) != STYLE.script(original[at])
 }
 
-/// The place after which most different needles are near; the first of those.
+/// Returns the match that is followed by the most different needles within the snippet; the first
+/// one among equals.
 fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places
@@ -114,7 +117,7 @@ fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
         seen.dedup();
         seen.len()
     };
-    // Looking from each of very many places would be quadratic.
+    // Checking every match would be quadratic.
     let first = places.first().copied()?;
     Some(
         places
@@ -136,7 +139,7 @@ fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
 fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippet {
     let mut from = best.start.saturating_sub(BEFORE);
     let to = original.len().min(from + WIDTH.max(best.end - from));
-    // Not in the middle of a word, where one ends nearby.
+    // Avoids starting inside a word if a space is near.
     if from > 0
         && let Some(space) = original[from..best.start]
             .iter()

@@ -1,20 +1,20 @@
-//! The terms of a conversation's text, as its full-text index is given them.
+//! Extracts the terms of a text for the full-text index.
 //!
-//! Invariant: a query is cut the same way as the text. Words stay beside the words they followed,
+//! Invariant: queries and texts are split in one way. Words stay next to the words they followed,
 //! so that phrases are found; names in `camelCase` are found whole and by their parts.
 
 use haft_text::{TermScript, TermStyle, TextRun, fold_char};
 
-/// A word longer than this is no word but data; its beginning is enough to find it.
+/// Longer words are data rather than words; their beginning is enough to find them.
 const LONGEST: usize = 64;
-/// What of a text is indexed. Outputs of commands can be longer, and their end is rarely what
-/// anyone looks for.
+/// The number of bytes of a text that are indexed. Outputs of commands can be longer, but users
+/// rarely search for their end.
 const MOST: usize = 256 * 1024;
 
-/// How conversations are cut into words.
+/// The style by which conversations are split into terms.
 pub(crate) const STYLE: TermStyle = TermStyle::Prose;
 
-/// The terms of a run.
+/// Returns the terms of a run.
 pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
     match run.script {
         TermScript::Spaced => vec![run.text.chars().map(fold_char).take(LONGEST).collect()],
@@ -22,8 +22,8 @@ pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
     }
 }
 
-/// The terms of a text, separated by spaces; the parts of names stand at the end, so that words
-/// that follow each other still do.
+/// Returns the terms of a text, separated by spaces. The parts of names follow at the end, so that
+/// consecutive words stay adjacent.
 pub fn terms(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MOST)];
     let mut all = String::with_capacity(text.len());

@@ -1,6 +1,6 @@
-//! Logs that are damaged in the middle. SQLite reads a log up to the first frame that is not whole
-//! and forgets the rest, which is right after a power cut and wrong after damage. So before it
-//! does, database and log are copied to where `doctor` finds them.
+//! Preserves logs that are damaged in the middle. SQLite reads a log up to the first invalid frame
+//! and discards the rest, which is right after a power cut and wrong after damage. So the database
+//! and its log are copied first, and `doctor` finds the copies.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use super::locks::DatabaseUse;
 use crate::error::StoreError;
 use crate::log::{USUAL_PAGE, WriteAheadLog};
 
-/// What stands in the name between that of the database and a number.
+/// The text between the name of the database and the number of the copy.
 const DAMAGED: &str = ".damaged-";
 
-/// The copies of a database that were put aside with a damaged log, oldest first.
+/// Returns the copies of a database with a damaged log, oldest first.
 pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
     let mut numbers = numbers(database, "").unwrap_or_default();
     numbers.sort_unstable();
@@ -24,8 +24,8 @@ pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Puts a copy aside if the log is damaged and there is none yet. While somebody has the database
-/// open, nothing is looked at: what is being written could be taken for damage.
+/// Copies the database and its log if the log is damaged and was not copied before. Does nothing
+/// while another process has the database open, because a write in progress looks like damage.
 pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     let log = files::beside(database, "-wal");
     if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
@@ -42,7 +42,7 @@ pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
         }
         Ok(())
     };
-    // Going on would lose what may still be read.
+    // Opening the database now would lose readable data, so the failure is reported.
     keep().map_err(|source| StoreError::Io {
         action: "put a copy aside of",
         path: database.to_path_buf(),
@@ -54,7 +54,7 @@ fn copy_of(database: &Path, number: u32) -> PathBuf {
     files::beside(database, &format!("{DAMAGED}{number}"))
 }
 
-/// The numbers of the files that have this after it.
+/// Returns the numbers of the copies whose file names end with `after`.
 fn numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     let beginning = files::beside(database, DAMAGED);
     let beginning = beginning
@@ -74,8 +74,7 @@ fn numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Whether this very log was put aside already: a process may have been killed before it wrote
-/// anything else.
+/// True if this log was copied before: a process may have been killed right after the copy.
 fn is_kept(database: &Path, log: &Path) -> io::Result<bool> {
     for number in numbers(database, "")? {
         let kept = files::beside(&copy_of(database, number), "-wal");
@@ -99,7 +98,7 @@ fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(left == right)
 }
 
-/// The database comes last: once it has its name, its log is there.
+/// Copies the log and then the database: a copy of the database implies that its log was copied.
 fn put_aside(database: &Path, log: &Path) -> io::Result<()> {
     let taken = numbers(database, "")?
         .into_iter()

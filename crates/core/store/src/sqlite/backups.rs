@@ -1,9 +1,8 @@
-//! Making copies of the database while it is in use, and putting one of them in its place.
+//! Backs the database up while it is in use, and restores backups.
 //!
-//! Invariant: a file in the backup folder with the name of a backup is a whole, checked copy of the
-//! database at one moment. It gets its name only after it was checked and synced, so a kill leaves
-//! at most a file with another name; a database that is damaged never takes the place of a sound
-//! copy.
+//! Invariant: a file with the name of a backup in the backup folder is a complete, checked copy of
+//! the database at one moment. It gets this name only after it was checked and synced, so a kill
+//! leaves at most a file with another name. A damaged database never replaces a valid backup.
 
 use std::fs;
 use std::io;
@@ -27,11 +26,12 @@ use crate::config::StoreConfig;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
-/// On opening, a backup is made only if the one before was long enough ago that both together wrote
-/// no faster than this: many short runs with a large database would write it again and again.
+/// The maximum rate of backup writes across runs. When the store is opened, a backup is made only
+/// if the newest one is old enough for this rate: many short runs with a large database would
+/// otherwise write it again and again.
 const BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
 
-/// The copies of one database.
+/// The backups of one database.
 #[derive(Clone)]
 pub struct Backups {
     folder: PathBuf,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    /// The copies of this database in this folder.
+    /// Describes the backups of this database in this folder; creates nothing.
     pub fn new(
         database: &Path,
         folder: &Path,
@@ -72,7 +72,7 @@ impl Backups {
         }
     }
 
-    /// All there are, oldest first.
+    /// Returns all backups, oldest first.
     pub fn list(&self) -> Result<Vec<Backup>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -93,13 +93,13 @@ impl Backups {
         Ok(backups)
     }
 
-    /// Makes one now, whether or not anything changed.
+    /// Makes a backup now, whether or not anything changed.
     pub fn create(&self) -> Result<Backup, StoreError> {
         let _alone = DatabaseUse::backup(&self.place.path, self.place.lock_timeout)?;
         self.make()
     }
 
-    /// Makes one if anything changed since the newest.
+    /// Makes a backup if anything changed since the newest one.
     fn create_if_changed(&self, when: When) -> Result<(), StoreError> {
         let _alone = DatabaseUse::backup(&self.place.path, self.place.lock_timeout)?;
         let due = self.list()?.pop().is_none_or(|newest| {
@@ -107,7 +107,7 @@ impl Backups {
             let age = self.clock.now().duration_since(newest.made_at);
             let long_ago = age.as_secs().unsigned_abs() >= newest.bytes / BYTES_A_SECOND;
             match when {
-                // A clock that was set back makes it negative: then its age is not known.
+                // The age is negative, and so unknown, if the clock was set back.
                 When::Opened => changed && (age.is_negative() || long_ago),
                 When::Running => changed,
             }
@@ -126,8 +126,8 @@ impl Backups {
         exists.map_err(|error| self.place.explain(error.into()))
     }
 
-    /// Copies the database under a name that is no backup's, and names the copy once it is whole.
-    /// Nobody else does the same.
+    /// Copies the database under a temporary name, and renames the copy once it is complete. The
+    /// caller must hold the backup lock.
     fn make(&self) -> Result<Backup, StoreError> {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.failed("create the folder", source))?;
@@ -135,7 +135,7 @@ impl Backups {
         let made_at = self.clock.now();
         let seen = self.seen();
         let unfinished = self.folder.join("unfinished");
-        // A killed process may have left one.
+        // A killed process may have left a copy.
         remove_database(&unfinished)
             .map_err(|source| self.failed("remove an unfinished backup from", source))?;
         if let Err(error) = self.copy(&unfinished) {
@@ -143,7 +143,7 @@ impl Backups {
             return Err(error);
         }
         let backup = Backup::new(&self.folder, number, made_at, &seen);
-        // Unlike `Durability::PowerCut`, a backup whose name may be lost is an error.
+        // Unlike with `Durability::PowerCut`, it is an error if the folder cannot be synced.
         let named = haft_files::rename(&unfinished, &backup.path, Durability::Process)
             .and_then(|()| haft_files::sync_folder(&self.folder));
         named.map_err(|source| self.failed("name a backup in", source))?;
@@ -159,8 +159,8 @@ impl Backups {
         let copied = (|| {
             let source = open::connect(&self.place, open::Purpose::Read)?;
             let mut copy = Connection::open(to)?;
-            // All pages in one step are one read transaction: the source stands still, however many
-            // others write meanwhile.
+            // Copying all pages in one step is one read transaction: the copy is consistent even if
+            // other processes write meanwhile.
             let copying = Copying::new(&source, &mut copy)?;
             if copying.step(-1)? != StepResult::Done {
                 return Err(StoreError::LockTimeout {
@@ -178,7 +178,7 @@ impl Backups {
         synced.map_err(|source| self.failed("save a backup in", source))
     }
 
-    /// Removes what is too much.
+    /// Removes the backups that exceed the limits.
     fn prune(&self) -> Result<(), StoreError> {
         for backup in to_remove(self.list()?, self.keep) {
             remove_database(&backup.path)
@@ -187,12 +187,12 @@ impl Backups {
         Ok(())
     }
 
-    /// Puts a backup in the place of the database. What was there is kept as a backup too.
+    /// Replaces the database with a backup. The replaced database is kept as a backup too.
     pub fn restore(&self, backup: &Path) -> Result<(), StoreError> {
         let database = &self.place.path;
         let _alone = DatabaseUse::alone(database)?;
         self.check_file(backup)?;
-        // First a whole copy under another name, so that the last step is a rename.
+        // Makes a complete copy under another name first, so that the last step is a rename.
         let new = files::beside(database, ".new");
         let _ = remove_database(&new);
         haft_files::copy_new(backup, &new)
@@ -201,7 +201,7 @@ impl Backups {
             self.put_aside()?;
         }
         let replaced = (|| {
-            // The log of the old database must not be taken for one of the new.
+            // The log of the old database must not be applied to the new one.
             files::remove(&files::beside(database, "-wal"))?;
             files::remove(&files::beside(database, "-shm"))?;
             haft_files::rename(&new, database, Durability::Process)?;
@@ -216,7 +216,7 @@ impl Backups {
         self.prune()
     }
 
-    /// Copies the database as it is, damaged or not, with its log.
+    /// Copies the database and its log, whether or not they are damaged.
     fn put_aside(&self) -> Result<(), StoreError> {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.failed("create the folder", source))?;
@@ -233,14 +233,15 @@ impl Backups {
         copied.map_err(|source| self.failed("keep the present database in", source))
     }
 
-    /// Whether a file is a sound database that this haft can read.
+    /// Fails unless a file is a valid database that this version of haft can read.
     fn check_file(&self, path: &Path) -> Result<(), StoreError> {
         let place = DatabaseFile {
             path: path.to_path_buf(),
             lock_timeout: self.place.lock_timeout,
         };
         let checked = (|| {
-            // Its log, if it has one, belongs to it: what was put aside may not have been closed.
+            // Opened for writing because a replaced database may have a log that was never
+            // checkpointed.
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             let (application, format) = identity(&connection)?;
             if application != APPLICATION_ID {
@@ -258,8 +259,8 @@ impl Backups {
         checked.map_err(|failure| place.explain(failure))
     }
 
-    /// What the database looks like from outside: two looks differ if anything was written in
-    /// between.
+    /// Returns a fingerprint of the size and time of the database files. It changes with every
+    /// write.
     fn seen(&self) -> String {
         let look = |path: &Path| {
             let metadata = fs::metadata(path)
@@ -288,7 +289,7 @@ impl Backups {
     }
 }
 
-/// On which occasion a backup is made.
+/// The occasion of an automatic backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Opened,
@@ -304,14 +305,14 @@ fn check(connection: &Connection) -> Result<(), SqliteFailure> {
     }
 }
 
-/// Removes a database with its log.
+/// Removes a database and its log.
 fn remove_database(path: &Path) -> io::Result<()> {
     ["-wal", "-shm", "-journal", ""]
         .iter()
         .try_for_each(|addition| files::remove(&files::beside(path, addition)))
 }
 
-/// A thread that makes backups while a store is open. Dropping it waits for one that is being made.
+/// A thread that makes backups while a store is open. Dropping it waits for a backup in progress.
 pub(super) struct BackupThread {
     // Dropped to end the thread.
     stop: Option<mpsc::Sender<()>>,
@@ -319,15 +320,16 @@ pub(super) struct BackupThread {
 }
 
 impl BackupThread {
-    /// Makes one now if anything changed, and then every hour, or as often as is configured.
+    /// Starts the thread. It makes one backup now if anything changed, and then one per configured
+    /// interval.
     pub(super) fn start(backups: Backups) -> Result<Self, StoreError> {
         const NAME: &str = "haft-store-backup";
         let (stop, stopped) = mpsc::channel::<()>();
         let run = move || {
             let mut when = When::Opened;
             loop {
-                // A backup that fails is missed, not fatal: `doctor` tells how old the newest is,
-                // and the next try may succeed.
+                // A failed backup is not fatal: `doctor` reports the age of the newest one, and the
+                // next attempt may succeed.
                 let _ = backups.create_if_changed(when);
                 when = When::Running;
                 match stopped.recv_timeout(backups.every) {

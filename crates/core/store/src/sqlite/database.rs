@@ -1,6 +1,6 @@
-//! A database file of ours, for whoever keeps another one or checks this one: how it is made and
-//! opened, what fails in it, its log by frames, and the repairs that only the store can make.
-//! Nothing here is needed to use a store.
+//! Low-level access to a database file of haft, for other crates that use one or check one:
+//! creation, failures, the frames of its log, and repairs that only the store can make. Using a
+//! store requires nothing from this module.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use super::{files, lineage, open, requests, rows, write};
 use crate::error::StoreError;
 pub use crate::log::{LogFrame, USUAL_PAGE, WriteAheadLog, read_up_to};
 
-/// Opens the database for looking and repairing.
+/// Opens the database for inspection and repair.
 pub fn connect(place: &DatabaseFile) -> Result<Connection, StoreError> {
     open::connect(place, open::Purpose::Write)
 }
 
-/// A transaction in which repairs are made.
+/// Begins a transaction for repairs.
 pub fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     write::begin(connection)
 }
 
-/// Makes every conversation the last source of itself that is not.
+/// Adds the missing last step to conversations whose lineage does not end with themselves.
 pub fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT key, coalesce((SELECT max(step) FROM lineage WHERE lineage.conversation = key), 0) FROM conversations
@@ -43,12 +43,11 @@ pub fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
         .try_for_each(|(key, steps)| lineage::begin(connection, key, steps + 1))
 }
 
-/// Checks that every logged request of a conversation can be made whole, and says how many there
-/// are.
+/// Checks that every logged request of a conversation can be restored, and returns their number.
 pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64, SqliteFailure> {
     let outlines = requests::outlines(connection, id)?;
     let key = rows::key(connection, id)?;
-    // Most segments are those of the request before: each is looked for once.
+    // Most segments occur in the previous request too; each one is checked once.
     let mut seen = HashSet::new();
     for outline in &outlines {
         let number = outline.summary.number;
@@ -78,8 +77,8 @@ fn has_text(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFa
         .exists([&hash.0])?)
 }
 
-/// Removes what killed processes left, unless one that is at work may still need it. Gives what was
-/// removed.
+/// Removes the files that killed processes left behind, unless a running process may still need
+/// them. Returns the removed paths.
 pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     let mut remove = |path: PathBuf| -> std::io::Result<()> {
@@ -89,8 +88,8 @@ pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<
         }
         Ok(())
     };
-    // A restore has the database alone; one that was killed before its last step left the old
-    // database in place.
+    // A restore locks the database exclusively. A restore that was killed before its last step left
+    // the old database in place.
     if let Ok(_nobody_restores) = DatabaseUse::together(database, Duration::ZERO) {
         remove(beside(database, ".new"))?;
     }

@@ -1,4 +1,4 @@
-//! What goes wrong inside the database threads, before it is known which file it was.
+//! Failures inside the database threads, which do not know the path of their file.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use crate::encoding::DamagedRow;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
-/// A failure inside a job.
+/// A failure of a job in a database thread.
 #[derive(Debug)]
 pub enum SqliteFailure {
-    /// SQLite refused.
+    /// SQLite reported an error.
     Sqlite(rusqlite::Error),
-    /// A row cannot be what was written.
+    /// A row has content that haft cannot have written.
     Damaged(String),
-    /// A newer haft changed the format while this one had the file open.
+    /// A newer version of haft changed the format while this process had the file open.
     NewerFormat(u32),
-    /// Anything that already has its final form.
+    /// An error that already has its final form.
     Store(StoreError),
 }
 
 impl SqliteFailure {
-    /// What it is, without the file it happened in.
+    /// Returns the description of the failure, without the path of the file.
     pub fn in_words(&self) -> String {
         match self {
             Self::Sqlite(error) => error.to_string(),
@@ -56,17 +56,17 @@ impl From<StoreError> for SqliteFailure {
     }
 }
 
-/// The database a failure belongs to.
+/// The database that a failure belongs to.
 #[derive(Clone, Debug)]
 pub struct DatabaseFile {
-    /// Where it lies.
+    /// The path of the database.
     pub path: PathBuf,
-    /// How long is waited for others who have it locked.
+    /// The maximum wait for a lock on the database.
     pub lock_timeout: Duration,
 }
 
 impl DatabaseFile {
-    /// The failure as the caller sees it.
+    /// Converts a failure to the error for the caller.
     pub fn explain(&self, failure: SqliteFailure) -> StoreError {
         match failure {
             SqliteFailure::Sqlite(error) => self.explain_sqlite(error),
@@ -121,11 +121,11 @@ impl DatabaseFile {
     }
 }
 
-/// What the system said, with what helps.
+/// Converts an error of SQLite to an I/O error, with advice if there is some.
 fn io_error(error: rusqlite::Error) -> io::Error {
     let code = error.sqlite_error().map(|error| error.extended_code);
-    // SQLite calls it an I/O error when the file that its processes share cannot grow, for which
-    // there is hardly another reason.
+    // SQLite reports this I/O error if the memory file shared by its processes cannot grow. A full
+    // disk is nearly the only reason.
     if code == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
         return io::Error::new(
             io::ErrorKind::StorageFull,
@@ -135,7 +135,7 @@ fn io_error(error: rusqlite::Error) -> io::Error {
     io::Error::other(error)
 }
 
-/// Whether a column held what we never write there.
+/// True if a column contained a value that haft never writes there.
 fn is_unreadable_value(error: &rusqlite::Error) -> bool {
     matches!(
         error,

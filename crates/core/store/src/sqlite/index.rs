@@ -1,9 +1,10 @@
-//! The full-text index: a database of its own beside the conversations, made from them and made
-//! again when it is lost.
+//! The full-text index: a separate database beside the conversations, which is rebuilt from them if
+//! it is lost.
 //!
-//! Invariant: the index holds the messages and revisions up to the keys it names, and nothing else.
-//! Entries are the terms of [`terms_of_body`]; the text itself stands in the conversations only. It
-//! is filled when nothing else is to be done and before a search answers, never by an append.
+//! Invariant: the index contains exactly the messages and revisions up to the keys in its
+//! `progress` table. Entries are the terms of [`extract_body_terms`]; the text itself is stored
+//! only with the conversations. The index is filled when the thread is idle and before each search,
+//! never by an append.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +22,12 @@ use crate::search::query::{self, SearchItem};
 use crate::search::{SearchHit, name_snippet, terms_of_body};
 use crate::worker::Idle;
 
-/// Counts up when entries are made in another way: an older index is made anew.
+/// Incremented when the format of the entries changes; an index with another version is rebuilt.
 const VERSION: i32 = 1;
-/// Messages in one transaction: few enough that a search, or the end of the process, need not wait
-/// for it.
+/// The number of messages per transaction: small enough that a search, or the end of the process,
+/// need not wait long.
 const BATCH: i64 = 256;
-/// Candidates read at once.
+/// The number of candidates read at once.
 const CANDIDATES: u32 = 200;
 
 const SCHEMA: &str = "
@@ -43,10 +44,10 @@ const SCHEMA: &str = "
     INSERT INTO progress VALUES (1, 0, NULL, 0);
 ";
 
-/// What the indexing thread owns.
+/// The state of the index thread.
 pub(super) struct IndexThread {
     place: DatabaseFile,
-    /// Opened when it is first needed.
+    /// The connections, opened on first use.
     open: Option<Connections>,
 }
 
@@ -55,12 +56,12 @@ struct Connections {
     index: Connection,
 }
 
-/// The index of a database.
+/// Returns the path of a database's index.
 pub fn path_of(database: &Path) -> PathBuf {
     haft_files::folder_of(database).join("search.db")
 }
 
-/// Removes the index of a database; it is made again when it is needed.
+/// Removes the index of a database; it is rebuilt on the next use.
 pub fn remove(database: &Path) -> std::io::Result<()> {
     let path = path_of(database);
     ["-wal", "-shm", ""]
@@ -73,14 +74,14 @@ impl IndexThread {
         Self { place, open: None }
     }
 
-    /// Indexes one batch. What goes wrong here is reported by the next search.
+    /// Indexes one batch. A failure is ignored here; the next search reports it.
     pub(super) fn fill_a_little(&mut self) -> Idle {
         self.connections()
             .and_then(Connections::fill)
             .unwrap_or(Idle::Done)
     }
 
-    /// Indexes what is new, then looks for the items.
+    /// Indexes all new messages, then searches for the items.
     pub(super) fn search(
         &mut self,
         items: &[SearchItem],
@@ -94,7 +95,8 @@ impl IndexThread {
         };
         match look(self) {
             Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
-                // The index holds nothing that is not in the conversations.
+                // The index contains nothing that is not in the conversations, so it can be
+                // rebuilt.
                 self.start_over()?;
                 look(self)
             }
@@ -155,7 +157,7 @@ fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
     let mut index = Connection::open_with_flags(&path, flags)?;
     index.busy_timeout(place.lock_timeout)?;
     open::use_wal(&index, place)?;
-    // What a power cut takes is indexed again.
+    // Entries that are lost in a power cut are indexed again.
     index.pragma_update(None, "synchronous", "NORMAL")?;
     let transaction = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -170,8 +172,8 @@ fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
 }
 
 impl Connections {
-    /// Indexes at most [`BATCH`] messages and revisions. Another process may be doing the same: who
-    /// comes second finds it done.
+    /// Indexes at most [`BATCH_SIZE`] messages and revisions. If another process indexed them
+    /// first, there is nothing left to do.
     fn fill(&mut self) -> Result<Idle, SqliteFailure> {
         let transaction = self
             .index
@@ -190,7 +192,7 @@ impl Connections {
         }
         let mut last_hash = hash;
         let mut left = BATCH;
-        // Messages first: a revision is indexed after what it revises.
+        // Messages come first: a revision is indexed after its message.
         let sql = "SELECT key, hash, body FROM messages WHERE key > ?1 ORDER BY key LIMIT ?2";
         for row in self
             .conversations
@@ -247,7 +249,7 @@ impl Connections {
                 let Some(at) = owner(&self.conversations, *candidate)? else {
                     continue;
                 };
-                // The message and its revisions are entries of their own.
+                // A message and each of its revisions are separate entries.
                 if seen.insert(at) {
                     hits.extend(hit(&self.conversations, at, items, place)?);
                 }
@@ -261,7 +263,7 @@ impl Connections {
     }
 }
 
-/// Whether the last message indexed is still what it was. It is not when a backup was restored.
+/// True if the last indexed message is unchanged. It differs after a backup was restored.
 fn are_the_same(
     conversations: &Connection,
     message: i64,
@@ -277,7 +279,7 @@ fn are_the_same(
     Ok(there == Some(hash))
 }
 
-/// Something to be indexed.
+/// A message or revision that is not yet indexed.
 struct New {
     key: i64,
     hash: ContentHash,
@@ -301,7 +303,7 @@ fn add(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteFailure> {
     Ok(())
 }
 
-/// The conversation and position an entry is about.
+/// Returns the conversation and position of the message of an entry.
 fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, SqliteFailure> {
     let sql = match entry {
         ..0 => "SELECT conversation, position FROM revisions WHERE key = ?1",
@@ -314,8 +316,8 @@ fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, S
         .optional()?)
 }
 
-/// The message at this place as a conversation of the scope has it: its own one if that is in
-/// scope, else a fork of it.
+/// Returns a hit for the message at this position, in the conversation that owns it, if that is in
+/// scope, else in one of its forks.
 fn hit(
     conversations: &Connection,
     (source, position): (i64, i64),
@@ -344,7 +346,7 @@ fn hit(
     Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
 }
 
-/// The conversations whose name or description hold every item.
+/// Returns the conversations whose name or description contains every item.
 fn named(
     conversations: &Connection,
     items: &[SearchItem],

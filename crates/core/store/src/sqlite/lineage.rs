@@ -1,9 +1,9 @@
-//! The messages of a conversation, wherever their rows stand: its own, and those it shares with
-//! what it was forked from.
+//! Reads the messages of a conversation: its own, and those it shares with the conversation it was
+//! forked from.
 //!
-//! Invariant: the sources of a conversation are read oldest first, each up to its last position;
-//! positions of one source end where those of the next begin, so that reading them in this order is
-//! reading the conversation in order.
+//! Invariant: the sources of a conversation are read oldest first, each up to its last position.
+//! The positions of one source end where those of the next begin, so reading the sources in this
+//! order yields the messages in order.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// Gives a new conversation the sources of its parent, up to a position, as they are now.
+/// Gives a new conversation the current sources of its parent, up to a position.
 pub(super) fn inherit(
     connection: &Connection,
     child: i64,
@@ -52,7 +52,7 @@ pub(super) fn inherit(
     begin(connection, child, steps + 1)
 }
 
-/// The messages of a span, in order, each in its newest revision.
+/// Returns the messages of a span, in order, each in its newest revision.
 pub(super) fn messages(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
@@ -81,8 +81,8 @@ pub(super) fn messages(
         .collect()
 }
 
-/// The newest revision of each message of a span that has one, by position. Those made in a fork
-/// count over those it shares.
+/// Returns the newest revisions of the messages of a span, by position. A revision made in a fork
+/// takes precedence over shared ones.
 fn revised(
     connection: &Connection,
     key: i64,
@@ -101,7 +101,7 @@ fn revised(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The position and the id of the message with this short id.
+/// Returns the position and the id of the message with this short id.
 pub(super) fn find(
     connection: &Connection,
     conversation: i64,
@@ -122,7 +122,7 @@ pub(super) fn find(
     found.map(read).transpose()
 }
 
-/// The position of a message that must exist.
+/// Returns the position of a message, or an error if the message does not exist.
 pub(super) fn position(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
@@ -138,7 +138,7 @@ pub(super) fn position(
     }
 }
 
-/// The body of a message as it was first stored, by short id.
+/// Returns the original body of a message, before any revision.
 pub(super) fn first_body(
     connection: &Connection,
     conversation: i64,
@@ -158,7 +158,7 @@ pub(super) fn first_body(
     Ok(body)
 }
 
-/// Whether a message was first stored with exactly this content.
+/// True if the original content of a message has this hash.
 pub(super) fn stored_as(
     connection: &Connection,
     conversation: i64,

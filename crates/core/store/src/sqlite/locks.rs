@@ -1,10 +1,9 @@
-//! Who may write to a conversation, between processes: one file a conversation, locked by the
-//! system and gone when unlocked.
+//! The write locks of conversations, shared between processes: one file per conversation, locked by
+//! the operating system and removed on release.
 //!
-//! Invariant: a file that a right was taken on is the one that stands under its name, so two
-//! processes never have the right on two files of one name. The system gives a dead process's locks
-//! back, so nothing has to be cleaned up after a kill; what the file says of its holder is for
-//! people only.
+//! Invariant: a locked file is still the file at its path, so two processes never hold locks on two
+//! files of one name. The operating system releases the locks of a dead process, so a kill needs no
+//! cleanup. The holder recorded in the file is only informational.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -19,42 +18,43 @@ use haft_types::{ContentHash, ConversationId, Timestamp};
 use crate::error::StoreError;
 use crate::lock::{Holder, Locked};
 
-/// How often somebody who waits looks again.
+/// The interval between two attempts to take a lock.
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 
-/// How long somebody waits who hardly waits: a process that is just leaving gets out of the way.
+/// The wait of an attempt that should fail at once; long enough for a process that is just exiting.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(250);
 
 /// The locks beside one database.
 pub(super) struct SqliteLocks {
     folder: PathBuf,
     pub(super) timeout: Duration,
-    /// The conversations this store has the right to write to until it is given back.
+    /// The conversations whose locks this store holds until they are dropped.
     held: Mutex<HashSet<ConversationId>>,
 }
 
-/// Whether the right could be had at once.
+/// The result of an attempt to take a lock.
 enum Tried {
     Taken(Right),
     HeldBy(Option<Holder>),
 }
 
-/// The right to write to one conversation.
+/// The lock file of one conversation, held by this process.
 pub(super) struct Right {
     path: PathBuf,
-    // Unlocked by closing it.
+    // Closing the file unlocks it.
     _file: File,
 }
 
 impl Drop for Right {
     fn drop(&mut self) {
-        // Removed while it is still locked: who waits for it finds that it has no name any more,
-        // and takes the next one. A file that stays is no harm, it only lies about.
+        // Removed before it is unlocked: a process that waits for the lock finds that the file has
+        // no name any more, and opens a new one. If the removal fails, the remaining file does no
+        // harm.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The right of somebody who keeps it for longer.
+/// A lock that is held across several writes.
 pub(super) struct KeptWriteLock {
     locks: Arc<SqliteLocks>,
     conversation: ConversationId,
@@ -65,7 +65,7 @@ impl Drop for KeptWriteLock {
     fn drop(&mut self) {
         let mut held = self.locks.held();
         held.remove(&self.conversation);
-        // Given back before another thread of this store can see that it is not held here.
+        // Released before another thread of this store can see that the lock is gone.
         self.right = None;
     }
 }
@@ -83,8 +83,8 @@ impl SqliteLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right for one write: at once where this store keeps it, else as soon as nobody else has
-    /// it. Blocks.
+    /// Takes the lock for one write, waiting for other processes. Returns `None` if this store
+    /// already holds the lock. Blocks.
     pub(super) fn for_one_write(
         &self,
         conversation: &ConversationId,
@@ -105,7 +105,7 @@ impl SqliteLocks {
         }
     }
 
-    /// The right until it is dropped, as soon as nobody else has it.
+    /// Takes the lock until the result is dropped, waiting for other processes.
     pub(super) async fn keep(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -158,13 +158,13 @@ fn timed_out(
     }
 }
 
-/// Where the locks of a database lie.
+/// Returns the folder with the lock files of a database.
 fn folder(database: &Path) -> PathBuf {
     haft_files::folder_of(database).join("locks")
 }
 
-/// Takes the lock of a conversation, if no other process has it. Not a `LockFile`: the file is
-/// removed with the lock, and it names its holder to those that wait.
+/// Takes the lock of a conversation if no other process holds it. This is not a `LockFile` because
+/// the file is removed with the lock and names its holder.
 fn try_take(path: PathBuf, holder: &Holder) -> io::Result<Tried> {
     loop {
         let mut file = match haft_files::open(&path) {
@@ -177,7 +177,7 @@ fn try_take(path: PathBuf, holder: &Holder) -> io::Result<Tried> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(Tried::HeldBy(read_holder(&mut file))),
-            // A file system without locks: transactions still keep every single write whole.
+            // The file system has no locks. Transactions still protect every single write.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -197,7 +197,7 @@ fn read_holder(file: &mut File) -> Option<Holder> {
     serde_json::from_str(&text).ok()
 }
 
-/// Whether the file stands under this name, and not one that took its place.
+/// True if the open file is still the one at this path.
 #[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -214,35 +214,35 @@ fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Something of a database as a whole that others may not have at the same time.
+/// A lock on a database as a whole.
 #[derive(Debug)]
 pub(super) struct DatabaseUse {
-    /// None on a file system without locks.
+    /// `None` on a file system without locks.
     _lock: Option<LockFile>,
 }
 
-/// The use of the database: shared by all who have it open, alone for who puts another in its
-/// place.
+/// The lock on the use of the database: shared by all processes that have it open, exclusive for
+/// replacing it.
 const DATABASE: &str = "database";
-/// The making of backups.
+/// The lock on making backups.
 const BACKUP: &str = "backup";
 
 impl DatabaseUse {
-    /// The database together with others; waits while somebody has it alone.
+    /// Locks the database for shared use; waits while another process has it exclusively.
     pub(super) fn together(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for(database, timeout, || {
             take(database, DATABASE, LockFile::try_shared)
         })
     }
 
-    /// The database alone, or not at all.
+    /// Locks the database exclusively, or fails if another process has it open.
     pub(super) fn alone(database: &Path) -> Result<Self, StoreError> {
         take(database, DATABASE, LockFile::try_new)?.ok_or_else(|| StoreError::InUse {
             path: database.to_path_buf(),
         })
     }
 
-    /// The making of backups; waits while another process makes one.
+    /// Locks the making of backups; waits while another process makes one.
     pub(super) fn backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for(database, timeout, || {
             take(database, BACKUP, LockFile::try_new)

@@ -1,11 +1,11 @@
-//! Numbered changes of the format. A released one is never edited: the next change is the next
-//! number.
+//! Numbered changes of the database format. A released change is never edited; a new change gets
+//! the next number.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::SqliteFailure;
 
-/// Marks a file as ours in its header: `haft` in ASCII.
+/// Identifies a file as a haft database in its header: `haft` in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"haft");
 
 const MIGRATIONS: &[&str] = &[
@@ -14,30 +14,30 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_forks_revisions_trash.sql"),
 ];
 
-/// The format this version writes.
+/// The format version that this version of haft writes.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
-/// The mark and the format of a database, both zero for an empty one.
+/// Returns the application id and the format version of a database; both are zero for an empty one.
 pub(super) fn identity(connection: &Connection) -> Result<(i32, u32), rusqlite::Error> {
     let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok((application, format))
 }
 
-/// Brings the database to [`FORMAT`]: all steps or none. Another process may be doing the same.
+/// Migrates the database to [`FORMAT_VERSION`] in one transaction. Another process may be doing
+/// this at the same time.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteFailure> {
     if identity(connection)? == (APPLICATION_ID, FORMAT) {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again now that nobody else can write.
+    // Read again now that no other process can write.
     let (_, format) = identity(&transaction)?;
     for migration in MIGRATIONS.iter().skip(format as usize) {
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    // A newer process may have been faster; what it wrote is refused by the next check, not turned
-    // back here.
+    // A newer process may have been faster. Its format is kept here, and the next check rejects it.
     transaction.pragma_update(None, "user_version", format.max(FORMAT))?;
     transaction.commit()?;
     Ok(())

@@ -1,7 +1,6 @@
-//! Finding or making the database file, and checking that it is ours before anything is changed in
-//! it.
+//! Opens or creates the database file, and checks that it is a haft database before changing it.
 //!
-//! Invariant: a file that is not a haft database, or has a newer format, is left as it was.
+//! Invariant: a file that is not a haft database, or has a newer format, is left unchanged.
 
 use std::io;
 use std::path::Path;
@@ -15,23 +14,23 @@ use super::failure::{DatabaseFile, SqliteFailure};
 use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
 use crate::error::StoreError;
 
-/// Older versions can corrupt a database in WAL mode when two connections write and checkpoint at
-/// the same moment.
+/// Older versions can corrupt a database in WAL mode if two connections write and checkpoint at one
+/// moment.
 const _: () = assert!(
     rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
     "SQLite 3.51.3 or newer is needed"
 );
 
-/// Closing any handle of a file drops this process's locks on it, also those of another connection;
-/// so no two threads may be between creating a file and opening it.
+/// Closing any handle of a file drops all locks of this process on it, including those of other
+/// connections. So only one thread at a time may be between creating a file and opening it.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It creates and migrates the database, then does all writing.
+    /// Creates and migrates the database, then does all writing.
     Write,
-    /// It only reads, from a database the writer has opened.
+    /// Reads from a database that the writer has opened.
     Read,
 }
 
@@ -48,19 +47,19 @@ fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, S
     let mut connection = Connection::open_with_flags(&place.path, flags)?;
     connection.busy_timeout(place.lock_timeout)?;
     check_ours(&connection, place)?;
-    // The schema is data too: a damaged or hostile one must not run functions, and cells are
-    // checked before they are used.
+    // The schema is data too: a damaged or malicious one must not run functions, and cells are
+    // checked before use.
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cell_size_check", "ON")?;
-    // A quarter of SQLite's own: the pages are in the system's cache too, and each connection has a
-    // cache.
+    // A quarter of SQLite's default: the pages are in the system's cache too, and each connection
+    // has its own cache.
     connection.pragma_update(None, "cache_size", -512)?;
     match purpose {
         Purpose::Write => {
             use_wal(&connection, place)?;
             connection.pragma_update(None, "synchronous", "FULL")?;
-            // On macOS a plain sync leaves the data in the drive's cache; elsewhere this does
-            // nothing.
+            // On macOS, a plain sync leaves the data in the drive's cache. Elsewhere these settings
+            // have no effect.
             connection.pragma_update(None, "fullfsync", "ON")?;
             connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
             connection.pragma_update(None, "foreign_keys", "ON")?;
@@ -75,13 +74,13 @@ fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, S
 
 fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let path = place.path.clone();
-    // All of it as of one moment: another process may be creating the database right now.
+    // Reads everything in one transaction: another process may be creating the database right now.
     let connection = connection.unchecked_transaction()?;
     let (application, format) = identity(&connection)?;
     if application != APPLICATION_ID {
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        // An empty file is what a kill right after creating it leaves.
+        // A kill right after the creation leaves an empty file.
         if (application, format, tables) != (0, 0, 0) {
             return Err(StoreError::NotADatabase { path }.into());
         }
@@ -96,8 +95,8 @@ fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqlit
     Ok(())
 }
 
-/// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the
-/// waiting is here.
+/// Switches to write-ahead logging. SQLite does not wait for another process that does this, so
+/// this function does.
 pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
@@ -105,8 +104,8 @@ pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqli
             .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
         {
             Ok(mode) if mode == "wal" => return Ok(()),
-            // Not every file system can do it, and without it readers and writers would block each
-            // other.
+            // Not every file system supports WAL mode, and without it readers and writers would
+            // block each other.
             Ok(mode) => {
                 let source = format!(
                     "its journal mode stays `{mode}` instead of `wal`; put it on a local disk"
@@ -129,7 +128,7 @@ pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqli
     }
 }
 
-/// Creates the file and its folders, readable by their owner only, unless they exist.
+/// Creates the file and its folders, readable only by their owner, unless they exist.
 pub fn create_file(path: &Path) -> Result<(), StoreError> {
     let failed = |action, path: &Path, source| StoreError::Io {
         action,
@@ -145,7 +144,7 @@ pub fn create_file(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| failed("create the folder", folder, error))?;
     match haft_files::create_new(path) {
         Ok(file) => {
-            // The name of the file must survive a power cut as well as its content.
+            // The name of the file must survive a power cut, as well as its content.
             drop(file);
             haft_files::sync_folder(folder)
                 .map_err(|error| failed("save the folder", folder, error))

@@ -1,4 +1,4 @@
-//! Everything that only reads, but the request log.
+//! All queries that only read, except those of the request log.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::fact::Fact;
 use crate::message::{MessagePage, MessageSpan, PageEnd};
 use crate::statistics::Totals;
 
-/// The parameter of a statement that is bound to the namespace of a scope.
+/// The placeholder that is bound to the namespace of a scope.
 pub(super) const PARAMETER: &str = "?1";
 
-/// The conversation with this id.
+/// Returns the conversation with this id.
 pub(super) fn get(
     connection: &Connection,
     id: &ConversationId,
@@ -28,7 +28,7 @@ pub(super) fn get(
     Ok(rows::conversation(connection, id)?.map(|(_, conversation)| conversation))
 }
 
-/// The conversations of a namespace, of all, or of the trash.
+/// Returns the conversations of a scope, most recently used first.
 pub(super) fn list(
     connection: &Connection,
     place: &OwnedScope,
@@ -43,7 +43,7 @@ pub(super) fn list(
         .collect()
 }
 
-/// What a person means by this text.
+/// Finds conversations by id, id prefix or name.
 pub(super) fn find(
     connection: &mut Connection,
     text: &str,
@@ -84,7 +84,7 @@ pub(super) fn find(
     }
 }
 
-/// The messages of a conversation.
+/// Returns the messages of a conversation.
 pub(super) fn messages(
     connection: &mut Connection,
     id: &ConversationId,
@@ -96,7 +96,7 @@ pub(super) fn messages(
     lineage::messages(&transaction, (key, id), MessageSpan::ALL)
 }
 
-/// Some messages of a conversation.
+/// Returns a page of messages of a conversation.
 pub(super) fn page(
     connection: &mut Connection,
     id: &ConversationId,
@@ -114,7 +114,7 @@ pub(super) fn page(
     })
 }
 
-/// What was noted of a conversation.
+/// Returns the recorded facts of a conversation.
 pub(super) fn facts(
     connection: &Connection,
     id: &ConversationId,
@@ -134,7 +134,7 @@ pub(super) fn facts(
     statement.query_and_then([id.as_str()], read)?.collect()
 }
 
-/// A document.
+/// Returns a document of a conversation.
 pub(super) fn state(
     connection: &Connection,
     id: &ConversationId,
@@ -156,7 +156,7 @@ pub(super) fn state(
     .transpose()
 }
 
-/// The documents kept under these names.
+/// Returns the documents with these names.
 pub(super) fn states(
     connection: &Connection,
     id: &ConversationId,
@@ -180,7 +180,7 @@ pub(super) fn states(
     Ok(found)
 }
 
-/// A document of a namespace.
+/// Returns a document of a namespace.
 pub(super) fn project_state(
     connection: &Connection,
     namespace: &str,
@@ -199,7 +199,7 @@ pub(super) fn project_state(
     .transpose()
 }
 
-/// The current conversation of a namespace.
+/// Returns the current conversation of a namespace.
 pub(super) fn current(
     connection: &Connection,
     namespace: &str,
@@ -214,7 +214,7 @@ pub(super) fn current(
     Ok(id.map(ConversationId::new))
 }
 
-/// The namespaces that are in use.
+/// Returns the namespaces that have a conversation or a current one.
 pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let mut statement = transaction.prepare_cached(
@@ -237,7 +237,7 @@ pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, 
     statement.query_and_then([], read)?.collect()
 }
 
-/// A whole conversation as it is at one moment.
+/// Returns a whole conversation, read at one moment.
 pub(super) fn export(
     connection: &mut Connection,
     id: &ConversationId,
@@ -250,7 +250,7 @@ pub(super) fn export(
     Ok(Some(conversation.into_document(messages)))
 }
 
-/// What the database holds.
+/// Counts the content of the database.
 pub(super) fn totals(connection: &mut Connection) -> Result<Totals, SqliteFailure> {
     let transaction = connection.transaction()?;
     let count = |sql: &str| -> Result<u64, SqliteFailure> {

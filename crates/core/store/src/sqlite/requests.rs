@@ -1,7 +1,7 @@
-//! The request log in SQLite: deltas in order, texts once each.
+//! The request log in SQLite: deltas in order, and each text once.
 //!
-//! Invariant: what a request refers to is stored in the same transaction as the request, so every
-//! logged request can be made whole again.
+//! Invariant: the texts that a request refers to are stored in the transaction of the request, so
+//! every logged request can be restored.
 
 use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -13,7 +13,7 @@ use crate::request_log::delta::{self, RequestDelta, SegmentRef, SegmentSource};
 use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply, replay};
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
 
-/// Logs one request and gives its number.
+/// Logs one request and returns its number.
 pub(super) fn log(
     connection: &mut Connection,
     remembered: &mut LastRequests,
@@ -68,7 +68,7 @@ fn count_request(
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Makes sure that what the segment holds is stored, and says where.
+/// Stores the message of a segment if necessary, and returns where it is stored.
 fn keep(
     connection: &Connection,
     conversation: i64,
@@ -105,7 +105,8 @@ fn keep_text(
     Ok(())
 }
 
-/// The segments and the row of a request, from the last whole request on.
+/// Returns the segments and the row of a request, by replaying the log from the last self-contained
+/// request.
 fn segments_of(
     connection: &Connection,
     conversation: i64,
@@ -129,7 +130,7 @@ fn logged(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
     )?)
 }
 
-/// The log of a conversation, a line each.
+/// Returns the lines of a conversation's log.
 pub(super) fn list(
     connection: &Connection,
     id: &ConversationId,
@@ -143,7 +144,7 @@ pub(super) fn list(
         .collect()
 }
 
-/// The log of a conversation with the outlines of what was sent: one pass, no message is read.
+/// Returns the log of a conversation with outlines, in one pass that reads no message.
 pub(super) fn outlines(
     connection: &mut Connection,
     id: &ConversationId,
@@ -167,7 +168,7 @@ pub(super) fn outlines(
     Ok(outlines.finish())
 }
 
-/// A logged request, whole.
+/// Returns a complete logged request.
 pub(super) fn get(
     connection: &mut Connection,
     id: &ConversationId,
@@ -183,7 +184,7 @@ pub(super) fn get(
     let Some((segments, logged)) = segments_of(&transaction, key, number)? else {
         return Ok(None);
     };
-    // The newest one before a number beyond the log is not that one.
+    // For a number beyond the end of the log, the newest request was found.
     if logged.number != number {
         return Ok(None);
     }
@@ -201,7 +202,7 @@ pub(super) fn get(
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
-/// What a segment held, checked against its hash.
+/// Returns the message of a segment, checked against its hash.
 fn message_of(
     connection: &Connection,
     conversation: i64,

@@ -1,4 +1,4 @@
-//! Between our values and what the columns hold.
+//! Converts between values and columns.
 
 use haft_types::ConversationId;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -13,7 +13,7 @@ pub(super) use crate::encoding::{
 };
 use crate::error::StoreError;
 
-/// A value from the JSON form we wrote; `what` names it in the error.
+/// Parses the JSON form of a value. `what` names the value in the error.
 pub(super) fn decode<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
@@ -21,7 +21,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     Ok(encoding::decode(what, text)?)
 }
 
-/// The text in a column, without a copy.
+/// Returns the text in a column, without a copy.
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, SqliteFailure> {
     Ok(row
         .get_ref(column)?
@@ -29,7 +29,7 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Sqlit
         .map_err(rusqlite::Error::from)?)
 }
 
-/// The row of a list: [`LISTED_COLUMNS`] first, whatever follows.
+/// Reads the first columns of a row, which are the [`LISTED_COLUMNS`].
 fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFailure> {
     Ok(ListedRow {
         id: row.get(0)?,
@@ -41,16 +41,16 @@ fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFailure> {
     })
 }
 
-/// A conversation in a list.
+/// Reads a conversation of a list.
 pub(super) fn listed(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
     Ok(listed_row(row)?.decode()?)
 }
 
-/// The columns [`conversation`] reads.
+/// The columns of [`read_conversation`].
 const CONVERSATION: &str =
     "id, name, namespace, created_at, updated_at, messages, key, description, metadata, revisions";
 
-/// The key and the whole row of a conversation that is not in the trash.
+/// Returns the key and the values of a conversation that is not in the trash.
 pub(super) fn conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -60,7 +60,7 @@ pub(super) fn conversation(
     read_conversation(connection, &sql, id)
 }
 
-/// The same of one that is.
+/// Returns the key and the values of a conversation in the trash.
 pub(super) fn trashed(
     connection: &Connection,
     id: &ConversationId,
@@ -85,13 +85,13 @@ fn read_conversation(
     Ok(Some((row.get(6)?, conversation)))
 }
 
-/// The key of a conversation, which must exist.
+/// Returns the key of a conversation, or an error if it does not exist.
 pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, SqliteFailure> {
     find_key(connection, id)?
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// The key of a conversation.
+/// Returns the key of a conversation that is not in the trash.
 pub(super) fn find_key(
     connection: &Connection,
     id: &ConversationId,

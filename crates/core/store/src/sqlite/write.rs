@@ -1,8 +1,8 @@
-//! Everything that changes the database but the request log. Each function is called within a
-//! transaction of its own.
+//! All statements that change the database, except those of the request log. Each function runs
+//! inside a transaction of its caller.
 //!
-//! Invariant: a message row is inserted once and never changed; a conversation's counters say how
-//! many messages it has, and are changed in the transaction that changes that.
+//! Invariant: a message row is inserted once and never changed. A conversation's counters match the
+//! number of its messages, and are updated in the transaction that changes that number.
 
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -18,17 +18,16 @@ use crate::error::StoreError;
 use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
-/// A transaction that has the right to write from its first statement, so that it cannot fail for
-/// that later.
+/// Begins a transaction with the write lock, so that no later statement can fail for want of it.
 pub fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
-/// A transaction on the conversations.
+/// Begins a transaction that writes conversations; fails if the format has become newer.
 pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     let transaction = immediate(connection)?;
-    // A newer haft may have changed the format since this process opened the file; what is written
-    // the old way would be lost to it.
+    // A newer version of haft may have changed the format since this process opened the file. Rows
+    // in the old format would be lost to it.
     let format: u32 = transaction
         .prepare_cached("SELECT user_version FROM pragma_user_version")?
         .query_row([], |row| row.get(0))?;
@@ -39,7 +38,7 @@ pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Sqli
     }
 }
 
-/// Does something to the conversations in one transaction.
+/// Runs `work` in one transaction and commits it if it succeeds.
 pub(super) fn transact<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
@@ -110,13 +109,15 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Makes room for one more message: the conversation's key and the new position.
+/// Increments the message count; returns the conversation's key and the position of the new
+/// message.
 fn count_message(
     connection: &Connection,
     id: &ConversationId,
     now: Timestamp,
 ) -> Result<(i64, i64), SqliteFailure> {
-    // A clock that was set back must not move a conversation down the list.
+    // The update time never decreases: a clock that was set back must not move a conversation down
+    // the list.
     connection
         .prepare_cached(
             "UPDATE conversations SET messages = messages + 1, updated_at = max(updated_at, ?2)
@@ -160,7 +161,7 @@ fn insert_message(
     Ok(())
 }
 
-/// Revises a message that must exist.
+/// Stores a revision of a message that must exist.
 pub(super) fn update(
     connection: &Connection,
     id: &ConversationId,
@@ -190,7 +191,7 @@ pub(super) fn update(
     Ok(revised)
 }
 
-/// Makes a conversation that begins with the messages of another.
+/// Creates a conversation that begins with the messages of another one.
 pub(super) fn fork(
     connection: &Connection,
     id: &ConversationId,
@@ -219,7 +220,6 @@ pub(super) fn fork(
     Ok(new)
 }
 
-/// Gives a conversation another name.
 pub(super) fn rename(
     connection: &Connection,
     id: &ConversationId,
@@ -232,7 +232,7 @@ pub(super) fn rename(
     Ok(())
 }
 
-/// Puts a conversation into the trash.
+/// Moves a conversation to the trash.
 pub(super) fn delete(
     connection: &Connection,
     id: &ConversationId,
@@ -245,7 +245,7 @@ pub(super) fn delete(
     Ok(())
 }
 
-/// Takes a conversation out of the trash; one that is not in it stays as it is.
+/// Takes a conversation out of the trash; does nothing if it is not in the trash.
 pub(super) fn restore(
     connection: &Connection,
     id: &ConversationId,
@@ -257,7 +257,7 @@ pub(super) fn restore(
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Notes a fact about a message that must exist.
+/// Records a fact about a message that must exist.
 pub(super) fn note(
     connection: &Connection,
     id: &ConversationId,
@@ -275,7 +275,7 @@ pub(super) fn note(
     Ok(())
 }
 
-/// Keeps a document.
+/// Stores a document and replaces the previous one.
 pub(super) fn set_state(
     connection: &Connection,
     id: &ConversationId,
@@ -292,7 +292,7 @@ pub(super) fn set_state(
     Ok(())
 }
 
-/// Keeps a document of a namespace.
+/// Stores a document of a namespace and replaces the previous one.
 pub(super) fn set_project_state(
     connection: &Connection,
     namespace: &str,
@@ -308,7 +308,7 @@ pub(super) fn set_project_state(
     Ok(())
 }
 
-/// Keeps a document of a namespace if nobody changed the one before.
+/// Stores a document of a namespace if the stored one still equals `before`.
 pub(super) fn swap_project_state(
     connection: &Connection,
     namespace: &str,
@@ -323,7 +323,7 @@ pub(super) fn swap_project_state(
     Ok(Swap::Done)
 }
 
-/// Makes a conversation current.
+/// Makes a conversation the current one of a namespace.
 pub(super) fn set_current(
     connection: &Connection,
     namespace: &str,

@@ -1,11 +1,11 @@
-//! Agents that work for the one a tool is called by.
+//! Sub-agents that work for the agent that calls a tool.
 
 use async_trait::async_trait;
 use haft_types::{Cost, Outcome, Usage};
 
 use crate::{FileChange, ToolContext};
 
-/// Whether sub-agents work at the same time.
+/// The order in which several sub-agents run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkOrder {
     /// All at once.
@@ -13,99 +13,97 @@ pub enum WorkOrder {
     Parallel,
     /// One after another, in the order given.
     Serial,
-    /// All at once, while whoever starts them goes on.
+    /// All at once, while the starting agent continues.
     Background,
 }
 
-/// An agent that works while whoever started it goes on.
+/// An agent that runs in the background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedAgent {
-    /// The name it is written to by.
+    /// The name to which messages are addressed.
     pub name: String,
-    /// Its conversation.
     pub conversation: String,
 }
 
 /// A task for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Which agent.
+    /// The name of the agent.
     pub name: String,
-    /// What it is to do.
+    /// The instructions for the agent.
     pub task: String,
-    /// The conversation of an earlier run it goes on with; a new one when absent.
+    /// The conversation of an earlier run to continue; `None` starts a new one.
     pub conversation: Option<String>,
-    /// Where it changes files; as its own file says when absent.
+    /// The place where the agent changes files; `None` for the one in the agent's file.
     pub place: Option<WorkPlace>,
 }
 
-/// Where a sub-agent changes files.
+/// The place where a sub-agent changes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkPlace {
-    /// In the project itself.
+    /// The project folder.
     Project,
-    /// In a git worktree of its own; what it changed is merged into the project when it is done.
+    /// A git worktree of its own. Its changes are merged into the project at the end.
     Worktree,
 }
 
-/// A message of a sub-agent that holds what it found.
+/// A message of a sub-agent that contains a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// The short id, which `recall` takes.
+    /// The short id, which `recall` accepts.
     pub id: String,
-    /// What it is, in a few words.
+    /// A short description of the finding.
     pub what: String,
 }
 
-/// What came of an assignment.
+/// The result of an assignment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentReport {
-    /// The agent, as it was named in the assignment.
+    /// The agent's name in the assignment.
     pub name: String,
-    /// How it ended.
     pub outcome: Outcome,
-    /// A stable name for the reason.
+    /// A stable name for the reason of the outcome.
     pub code: String,
-    /// The reason for people.
+    /// The reason of the outcome, for people.
     pub message: String,
-    /// Its answer, report or question.
+    /// The answer, report or question.
     pub answer: String,
-    /// Its conversation; none when it never began.
+    /// The conversation; `None` if the agent never started.
     pub conversation: Option<String>,
-    /// What it rests on.
+    /// The messages that support the answer.
     pub evidence: Vec<Evidence>,
-    /// What became of files it changed elsewhere, for the model; empty when it worked in the
-    /// project itself.
+    /// The result of merging the agent's worktree, for the model; empty if it worked in the project
+    /// folder.
     pub merged: String,
-    /// Files of the project that were changed by merging.
+    /// Files of the project that the merge changed.
     pub changes: Vec<FileChange>,
-    /// Replies of its model.
+    /// The number of replies of the agent's model.
     pub turns: u32,
-    /// Tokens of all its requests.
+    /// Tokens of all requests.
     pub usage: Usage,
-    /// Money of all its requests; none without prices.
+    /// Cost of all requests; `None` without prices.
     pub cost: Option<Cost>,
 }
 
-/// Not the name of an agent.
+/// The error for a name that belongs to no agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no agent `{name}`; nothing was started. There are: {}", .names.join(", "))]
 pub struct UnknownAgent {
-    /// What was given.
+    /// The name as it was given.
     pub name: String,
-    /// The names there are.
+    /// The names of all agents.
     pub names: Vec<String>,
 }
 
-/// Who can be given work.
+/// Starts sub-agents.
 #[async_trait]
 pub trait SubAgents: Send + Sync {
-    /// The names of the agents, in order.
+    /// Returns the names of the agents, in order.
     fn names(&self) -> Vec<String>;
 
-    /// Gives out work and waits for all of it. One report for each assignment, in the order given:
-    /// whoever fails does not keep the others from working. On an unknown name nothing starts.
-    /// Cancelling the call cancels all of them.
+    /// Starts the agents and waits for all of them. Returns one report per assignment, in the order
+    /// given; a failing agent does not stop the others. An unknown name starts nothing. Canceling
+    /// the call cancels all agents.
     async fn run(
         &self,
         context: &ToolContext,
@@ -113,8 +111,8 @@ pub trait SubAgents: Send + Sync {
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent>;
 
-    /// Gives out work and waits for none of it: what comes of each is a message of the conversation
-    /// later. On an unknown name nothing starts.
+    /// Starts the agents without waiting. Each result later becomes a message of the conversation.
+    /// An unknown name starts nothing.
     async fn start(
         &self,
         context: &ToolContext,

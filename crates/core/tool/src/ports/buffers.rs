@@ -1,5 +1,4 @@
-//! What an editor offers to calls: what its user has open and has not saved, and terminals of its
-//! own.
+//! The services of an editor: the text of unsaved files, and terminals.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,16 +8,16 @@ use haft_types::Envelope;
 
 use crate::ToolContext;
 
-/// The open files of an editor, and its terminals.
+/// The open files and the terminals of an editor.
 #[async_trait]
 pub trait EditorBuffers: Send + Sync {
-    /// The text of a file as the editor has it; none where that is no other than on disk, as far as
-    /// the editor says. It may block.
+    /// Returns the editor's text of a file, or `None` if the editor reports no difference from the
+    /// file on disk. May block.
     fn unsaved(&self, path: &Path) -> Option<String>;
 
-    /// Runs a command line at a terminal of the editor and gives what the model reads of it; none
-    /// where it has no terminals. Nothing confines it there: only what would run unconfined
-    /// here may be given.
+    /// Runs a command line in a terminal of the editor and returns the result for the model, or
+    /// `None` if the editor has no terminals. The terminal is not sandboxed: pass only commands
+    /// that may run unconfined.
     async fn run(
         &self,
         context: &ToolContext,

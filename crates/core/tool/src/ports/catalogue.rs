@@ -1,4 +1,4 @@
-//! Tools that are not offered one by one, as `tool_search` finds them.
+//! Catalogues of deferred tools, which `tool_search` searches.
 
 use std::sync::Arc;
 
@@ -8,28 +8,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deferred::describe_tool;
 
-/// Deferred tools: the model sees little or nothing of them until it searches. They come from
-/// sources, such as servers.
+/// A catalogue of deferred tools: the model sees little or nothing of them until it searches. The
+/// tools come from sources, such as servers.
 #[async_trait]
 pub trait ToolCatalogue: Send + Sync {
-    /// How to search in it, as a part of the description of `tool_search`.
+    /// Returns a part of the description of `tool_search` that explains how to search the
+    /// catalogue.
     fn guide(&self) -> &str;
 
-    /// What one of its sources is called in a message.
+    /// Returns the noun for a source in messages, such as `server`.
     fn source_noun(&self) -> &str;
 
-    /// The names of its sources. Asking for them starts nothing.
+    /// Returns the names of the sources without starting any of them.
     fn sources(&self) -> Vec<String>;
 
-    /// What stands above a tool of this source that was found.
+    /// Returns the heading above a found tool of this source.
     fn heading(&self, source: &str) -> String;
 
-    /// A tool that was found: name, description, arguments.
+    /// Describes a found tool: name, description, arguments.
     fn describe(&self, tool: &ToolSpec) -> String {
         describe_tool(tool)
     }
 
-    /// The tools of a source; the error says why they cannot be known now.
+    /// Lists the tools of a source. The error says why they are not available now.
     async fn tools(
         &self,
         source: &str,
@@ -37,24 +38,24 @@ pub trait ToolCatalogue: Send + Sync {
         cancel: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String>;
 
-    /// The tool that calls what is found here, where it can be narrowed: then the catalogue is
-    /// narrowed with it.
+    /// Returns the name of the tool that calls the found tools, if that tool can be narrowed. The
+    /// catalogue is then narrowed with it.
     fn called_by(&self) -> Option<&str> {
         None
     }
 
-    /// The catalogue, limited to what these names stand for; none where one of them stands for
-    /// nothing of it. It is asked only where [`called_by`](Self::called_by) names a tool.
+    /// Returns the catalogue limited to the parts that `names` stand for, or `None` if one of them
+    /// is not a part of it. Called only if [`calling_tool`](Self::calling_tool) names a tool.
     fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
         None
     }
 }
 
-/// How long a source may take to say what its tools are.
+/// The time a source may take to list its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// As long as its own limits allow: it was asked for by name.
+    /// The source's own limits: the model asked for this source by name.
     Full,
-    /// A few seconds: others are waited for as well.
+    /// A few seconds: other sources are queried as well.
     Short,
 }

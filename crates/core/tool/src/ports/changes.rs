@@ -1,4 +1,4 @@
-//! What calls change in files, recorded by whoever can take it back.
+//! Records of the changes that calls make in files, so that they can be undone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,21 +9,20 @@ use haft_types::{ConversationId, MessageId};
 use super::{ChangeUndo, FileHistory, PortError, UndoReport, UndoTarget};
 use crate::{Access, ToolOutput, Workspace};
 
-/// A tool call as a record of changes names it.
+/// The identity of a tool call in the change record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallName {
-    /// The assistant message that holds it.
+    /// The assistant message that contains the call.
     pub message_id: MessageId,
-    /// Its id; unique within the message only.
+    /// The call's id; unique only within the message.
     pub call_id: String,
-    /// The tool.
     pub tool: String,
 }
 
-/// Keeps what the calls of conversations change in files.
+/// Opens the change records of conversations.
 pub trait ChangeRecords: Send + Sync {
-    /// The record of a conversation that works in these folders. Nothing is read or made before it
-    /// is needed; `private` are folders of haft's own, in which no change counts.
+    /// Opens the record of a conversation that works in these folders. Nothing is read or created
+    /// before it is needed. Changes in the folders of `private`, which belong to haft, are ignored.
     fn open(
         &self,
         conversation: &ConversationId,
@@ -32,28 +31,27 @@ pub trait ChangeRecords: Send + Sync {
     ) -> Arc<dyn ChangeWatch>;
 }
 
-/// The changes of one conversation.
+/// The change record of one conversation.
 #[async_trait]
 pub trait ChangeWatch: Send + Sync {
-    /// Looks at what there is before a call runs.
+    /// Records the state of the files before a call runs.
     async fn begin(&self, call: CallName, access: Access) -> Box<dyn RecordedCall>;
 }
 
-/// A call whose changes are recorded.
+/// A call whose changes are being recorded.
 #[async_trait]
 pub trait RecordedCall: Send + Sync {
-    /// Where the call saves files before it changes them.
+    /// Returns the port through which the call saves files before it changes them.
     fn history(&self) -> Arc<dyn FileHistory>;
 
-    /// Takes back what earlier calls changed.
+    /// Returns the port that undoes changes of earlier calls.
     fn take_back(&self) -> Arc<dyn ChangeUndo>;
 
-    /// Records what the call changed, and adds what is to be said about it to its output.
+    /// Records the changes of the call, and adds notes about them to its output.
     async fn end(self: Box<Self>, output: ToolOutput) -> ToolOutput;
 }
 
-/// Records nothing: files are changed without a copy of what they held, and nothing can be taken
-/// back.
+/// Records nothing: files are changed without a backup, and nothing can be undone.
 #[derive(Clone, Copy, Debug)]
 pub struct Unrecorded;
 

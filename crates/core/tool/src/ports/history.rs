@@ -1,19 +1,19 @@
-//! What files were before a call changed them.
+//! Backups of files before a call changes them.
 
 use std::path::Path;
 
 use super::PortError;
 
-/// Keeps what files were before a call changed them, so that the call can be taken back.
+/// Saves files before a call changes them, so that the call can be undone.
 ///
-/// Both methods block on the disk; call them from a thread that may.
+/// Both methods block on disk access; call them from a blocking thread.
 pub trait FileHistory: Send + Sync {
-    /// Saves these files as they are now, before `call` changes them; a path without a file is
-    /// saved as absent. What was saved survives a power cut once this returns, and a call whose
-    /// files could not be saved must not change them.
+    /// Saves the current content of these files before `call` changes them; a path without a file
+    /// is saved as absent. The backup is durable when this returns. A call must not change files
+    /// that could not be saved.
     fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError>;
 
-    /// Notes how `call` left files it saved, so that taking it back never touches what someone else
-    /// changed later.
+    /// Records the new state of files that `call` has changed, so that an undo never overwrites
+    /// later changes by other programs.
     fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError>;
 }

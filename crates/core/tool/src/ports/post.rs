@@ -2,39 +2,37 @@
 
 use async_trait::async_trait;
 
-/// Why a message did not reach somebody.
+/// The reason why a message was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotDelivered {
-    /// Nobody of this name runs.
+    /// No running agent has this name.
     #[error("no agent `{name}` is running{}", others(.running))]
     NobodyThere {
         /// The name that was given.
         name: String,
-        /// Who runs, without the sender.
+        /// The running agents, without the sender.
         running: Vec<String>,
     },
-    /// It ran, and has ended.
+    /// The agent has ended.
     #[error("the agent `{name}` has ended and reads nothing more{}", others(.running))]
     Ended {
-        /// The agent.
         name: String,
-        /// Who runs, without the sender.
+        /// The running agents, without the sender.
         running: Vec<String>,
     },
-    /// There is no such group.
+    /// The group does not exist.
     #[error("there is no group `{name}`; there are: {}", .groups.join(", "))]
     NoGroup {
         /// The name that was given.
         name: String,
-        /// The groups there are.
+        /// The groups that exist.
         groups: Vec<String>,
     },
-    /// So many messages wait for it that it takes no more.
+    /// The agent's queue is full.
     #[error("`{name}` has {waiting} messages it has not read and takes no more now")]
     Full {
-        /// The agent.
         name: String,
-        /// How many wait.
+        /// The number of messages in the queue.
         waiting: usize,
     },
 }
@@ -47,21 +45,21 @@ fn others(names: &[String]) -> String {
     }
 }
 
-/// What came of a message to a group.
+/// The outcome of a message to a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupDelivery {
-    /// Whom it reached, in the order of the group.
+    /// The members that got the message, in the order of the group.
     pub reached: Vec<String>,
-    /// Whom it did not reach, and why.
+    /// The members that did not get the message, with the reasons.
     pub failed: Vec<(String, NotDelivered)>,
 }
 
-/// Carries messages from one agent to the others.
+/// Delivers messages between agents.
 #[async_trait]
 pub trait Post: Send + Sync {
-    /// Gives a message to one agent. It reads it before its next request.
+    /// Queues a message for an agent, which reads it before its next request.
     async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered>;
 
-    /// Gives a message to every member of a group but the sender.
+    /// Queues a message for every member of a group except the sender.
     async fn send_to_group(&self, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered>;
 }

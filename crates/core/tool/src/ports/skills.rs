@@ -1,23 +1,23 @@
-//! Instructions for kinds of tasks, read when one comes up.
+//! Skills: instructions for kinds of tasks, loaded on demand.
 
 use std::path::PathBuf;
 
-/// The skills a conversation can use.
+/// The skills available to a conversation.
 pub trait SkillShelf: Send + Sync {
-    /// Their names, in order.
+    /// Returns the names of the skills, in order.
     fn names(&self) -> Vec<String>;
 
-    /// Reads one as it is now; none when there is none of that name.
+    /// Reads the current content of a skill; `None` if no skill has this name.
     fn open(&self, name: &str) -> Option<OpenedSkill>;
 }
 
-/// A skill that was read.
+/// The content of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedSkill {
-    /// Its instructions.
+    /// The instructions.
     pub text: String,
-    /// The folder with everything that belongs to it.
+    /// The folder of the skill.
     pub folder: PathBuf,
-    /// Its other files, by their path in the folder.
+    /// The other files of the skill, relative to its folder.
     pub files: Vec<String>,
 }

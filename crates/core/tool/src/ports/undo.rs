@@ -1,61 +1,60 @@
-//! Taking back what calls changed.
+//! Undo of the changes that calls made in files.
 
 use std::path::PathBuf;
 
 use super::PortError;
 use crate::FileState;
 
-/// Which changes are to be taken back.
+/// The changes to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoTarget {
-    /// Those of the last call that has any left.
+    /// The changes of the last call that can still be undone.
     Last,
-    /// Those of the call with this id.
+    /// The changes of the call with this id.
     Call(String),
-    /// The last one of this file, given by its resolved path.
+    /// The last change of this file, given by its resolved path.
     File(PathBuf),
 }
 
-/// What came of it.
+/// The outcome of an undo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UndoReport {
-    /// The tools whose calls were taken back.
+    /// The tools whose calls were undone.
     pub tools: Vec<String>,
-    /// Every file of theirs, in order of the paths.
+    /// Every file of these calls, sorted by path.
     pub files: Vec<UndoneFile>,
 }
 
-/// What became of one file.
+/// The outcome for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoneFile {
-    /// Its absolute path.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What was done.
     pub outcome: UndoOutcome,
-    /// What that changed, as a unified diff; empty when nothing did or it is not text.
+    /// The change as a unified diff; empty if there is none or the file is not text.
     pub diff: String,
-    /// How it looks now, if it is a file.
+    /// The current state, if the file exists.
     pub state: Option<FileState>,
 }
 
-/// What was done with a file.
+/// The action that was taken for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// It holds again what it held before.
+    /// The previous content was written back.
     Restored,
-    /// It had been deleted and is there again.
+    /// The deleted file was created again.
     Recreated,
-    /// It had been created and is gone again.
+    /// The file, which the call had created, was deleted.
     Removed,
-    /// It already was as it had been.
+    /// The file already had the previous content.
     Unchanged,
-    /// It was left as it is, for this reason.
+    /// The file was skipped, for this reason.
     Left(String),
 }
 
-/// Takes back what calls of this conversation changed.
+/// Undoes changes that calls of this conversation made in files.
 pub trait ChangeUndo: Send + Sync {
-    /// Takes changes back on behalf of `call`. Only what haft changed is touched; a file somebody
-    /// else changed since is left as it is. Blocks on the disk; call it from a thread that may.
+    /// Undoes changes on behalf of `call`. Only haft's own changes are undone; a file that another
+    /// program has changed since is skipped. Blocks on disk access; call it from a blocking thread.
     fn undo(&self, call: &str, target: &UndoTarget) -> Result<UndoReport, PortError>;
 }

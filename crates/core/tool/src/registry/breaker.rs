@@ -1,13 +1,13 @@
-//! A tool that is broken is left alone for a while.
+//! A circuit breaker, which blocks a broken tool for a while.
 
 use std::time::{Duration, Instant};
 
-/// Failures of the tool itself, one after another, that open the circuit.
+/// Consecutive failures of the tool itself that open the circuit.
 const FAILURES: u32 = 3;
-/// How long it stays open. Then one call may try.
+/// The time the circuit stays open. After it, one call may try.
 const REST: Duration = Duration::from_mins(5);
 
-/// Whether a tool may be called.
+/// The circuit breaker of one tool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Breaker {
     failures: u32,
@@ -15,19 +15,19 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// How much longer the tool is left alone; `None` when it may be called.
+    /// Returns the remaining time for which the tool is blocked; `None` if it may be called.
     pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
         let left = REST.checked_sub(now.saturating_duration_since(self.opened?))?;
         (!left.is_zero()).then_some(left)
     }
 
-    /// Notes how a call ended.
+    /// Records whether the tool worked in a call.
     pub(super) fn note(&mut self, health: crate::ToolHealth, now: Instant) {
         match health {
             crate::ToolHealth::Sound => *self = Self::default(),
             crate::ToolHealth::Broken => {
                 self.failures += 1;
-                // The one call that tries after the rest opens it again at once.
+                // If the one call after the pause fails, the circuit opens again at once.
                 if self.failures >= FAILURES {
                     self.opened = Some(now);
                 }

@@ -1,9 +1,9 @@
-//! Finding tools by search terms.
+//! The relevance of tools for a query.
 
 use haft_types::ToolSpec;
 
-/// How well a tool of a source fits the terms: how many of them it has, those in its name counting
-/// more. Zero is not at all; without terms everything fits.
+/// Scores a tool: the sum over all terms it contains, where terms in the name count most. Zero
+/// means no match. Without terms every tool scores 1.
 pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 {
     if terms.is_empty() {
         return 1;
@@ -34,7 +34,7 @@ pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 
     terms.iter().map(of).sum()
 }
 
-/// The terms of a query.
+/// Splits a query into lowercase terms.
 pub(super) fn terms(query: &str) -> Vec<String> {
     let parts = query.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '-');
     parts

@@ -1,4 +1,4 @@
-//! The deferred tools of a registry as a catalogue, by their groups.
+//! The deferred tools of a registry as a catalogue whose sources are the groups.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Group, Patience, Tool, ToolCatalogue};
 
-/// Tools that are there but not offered.
+/// The catalogue of a registry's deferred tools.
 pub(super) struct DeferredTools {
     guide: String,
     tools: Vec<(Group, ToolSpec)>,
@@ -62,7 +62,7 @@ impl ToolCatalogue for DeferredTools {
         "Through `use_tool`".to_owned()
     }
 
-    /// Its own tools are described by this build: nothing of them is cut.
+    /// Descriptions of built-in tools are trusted and never cut.
     fn describe(&self, tool: &ToolSpec) -> String {
         format!(
             "- `{}`: {}\n  arguments: {}",

@@ -38,9 +38,7 @@ pub struct PatchSection {
 #[derive(Debug, PartialEq, Eq)]
 pub enum PatchAction {
     /// Creates the file with this text.
-    Add {
-        text: String,
-    },
+    Add { text: String },
     /// Deletes the file.
     Delete,
     /// Changes the file, moves it, or both.

@@ -26,7 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::FileState;
-use haft_types::Envelope;
+use haft_types::{Envelope, notices_in};
 use serde_json::{Value, json};
 
 use crate::failure::{Coded, ToolFailure};
@@ -208,6 +208,7 @@ pub(crate) fn apply(
     scope: &FileScope,
     changes: &[PlannedChange<'_>],
 ) -> Result<ChangeOutcome, ToolFailure> {
+    refuse_notices(changes)?;
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
     scope.history.save(&scope.call_id, &paths)?;
     let written = commit::commit(&scope.workspace.journal, changes)?;
@@ -232,6 +233,38 @@ pub(crate) fn apply(
         ));
     }
     Ok(done)
+}
+
+/// Refuses to put a notice of haft's own into a file: a model that saw one in place of a text may
+/// copy it instead of the text. A file that holds the notice already may keep it.
+fn refuse_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
+    for change in changes {
+        let (old, bytes) = match &change.step {
+            ChangeAction::Create { bytes } => (None, *bytes),
+            ChangeAction::CreateLike { bytes, like } => (Some(*like), *bytes),
+            ChangeAction::Replace { old, bytes } => (Some(*old), *bytes),
+            ChangeAction::Delete { .. } => continue,
+        };
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            continue;
+        };
+        let had = |notice: &str| {
+            let old = old.and_then(|old| std::str::from_utf8(&old.bytes).ok());
+            old.is_some_and(|old| old.contains(notice))
+        };
+        if let Some(notice) = notices_in(text).find(|notice| !had(notice)) {
+            return Err(ToolFailure::new(
+                "haft_notice",
+                format!(
+                    "the new text of `{}` holds `{notice}`. That is a notice that haft puts in place of text it left out, not \
+                     the text itself; nothing was changed. Get the text first, with `recall` or by reading the file, and write \
+                     that",
+                    change.name
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Warns that replacing a file detaches it from its other hard links.

@@ -1,8 +1,8 @@
-//! A document in the store, with a copy in memory.
+//! A stored document with a copy in memory.
 //!
-//! Invariant: every edit starts from what is stored, not from the copy, so that an edit made by
-//! another process is not undone by one made here. A document that cannot be read is never
-//! overwritten by an edit.
+//! Invariant: every edit starts from the stored version, not from the copy, so that it does not
+//! undo an edit made by another process. A document that cannot be parsed is never overwritten by
+//! an edit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// The owner of a document.
 pub enum DocumentOwner {
-    /// One conversation.
+    /// A single conversation.
     Conversation(ConversationId),
     /// All conversations of a namespace.
     Project(String),
@@ -29,7 +29,7 @@ pub struct KeptDocument<T> {
     /// The key under which the store keeps it.
     key: &'static str,
     copy: Mutex<T>,
-    /// Held while a document is read, changed and written.
+    /// Held while the document is read, changed and written.
     editing: tokio::sync::Mutex<()>,
 }
 

@@ -132,7 +132,7 @@ impl StoredNotes {
     pub async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
         let add = |list: &mut FolderNoteList| {
-            // A call that is run again after a crash must not leave the same note twice.
+            // A call that is repeated after a crash must not add a second copy of its note.
             let same = list
                 .notes
                 .iter()
@@ -164,7 +164,7 @@ impl StoredNotes {
                 updated_at,
                 ..list.take(id)?
             };
-            // A changed note is the newest one again.
+            // A changed note becomes the newest one.
             list.notes.push(changed.clone());
             Ok(changed)
         };

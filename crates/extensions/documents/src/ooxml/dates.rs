@@ -1,14 +1,14 @@
-//! Dates in Excel: numbers of days that only a format makes a date.
+//! Dates in Excel, which are day counts with a date format.
 
 use haft_types::Timestamp;
 
-/// The day a workbook counts from, in days before 1970.
+/// The first day of a workbook's date system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Epoch {
-    /// As most do.
+    /// Days since 1900, the default of Excel.
     #[default]
     From1900,
-    /// As those made on old Macintosh computers do.
+    /// Days since 1904, as in workbooks made on old Macintosh computers.
     From1904,
 }
 
@@ -21,12 +21,13 @@ impl Epoch {
     }
 }
 
-/// Whether a format shows a date or a time.
+/// True if the number format shows a date or a time. `code` is the code of a custom format;
+/// built-in formats are known by their `id`.
 pub(super) fn is_date(id: usize, code: Option<&str>) -> bool {
     match code {
         None => matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58),
         Some(code) => {
-            // Text in quotes, escaped characters, colours and conditions say nothing about it.
+            // Quoted text, escaped characters, colors, and conditions are skipped.
             let mut plain = String::new();
             let mut characters = code.chars();
             while let Some(one) = characters.next() {
@@ -42,10 +43,11 @@ pub(super) fn is_date(id: usize, code: Option<&str>) -> bool {
     }
 }
 
-/// A number of days as a date, with a time where it has one.
+/// Formats a day count as a date, with the time unless it is midnight. Returns `None` outside of
+/// the range of Excel.
 pub(super) fn show(days: f64, epoch: Epoch) -> Option<String> {
     let seconds = ((days - epoch.days_to_1970()) * 86_400.0).round();
-    // From the first day Excel knows to the year 9999.
+    // From the first date in Excel to the year 9999.
     if !(-2_209_161_600.0..=253_402_300_799.0).contains(&seconds) {
         return None;
     }
@@ -54,7 +56,7 @@ pub(super) fn show(days: f64, epoch: Epoch) -> Option<String> {
     let (date, time) = text.trim_end_matches('Z').split_once('T')?;
     Some(match time {
         "00:00:00" => date.to_owned(),
-        // Less than a day is a time of day.
+        // Less than one day is a time of day.
         time if days.abs() < 1.0 => time.to_owned(),
         time => format!("{date} {time}"),
     })

@@ -1,4 +1,4 @@
-//! Excel: every sheet, row by row, values with the formulas they come from.
+//! Reads Excel workbooks: the rows of every sheet, with values and their formulas.
 
 use super::dates::{self, Epoch};
 use super::{main_part, parts_of_kind, relations};
@@ -8,7 +8,7 @@ use crate::grid::{GridRow, column_of, heading, with_formula};
 use crate::xml::{Node, XmlError, walk};
 use crate::{DocumentError, DocumentText, MAX_TEXT};
 
-/// The text of a workbook.
+/// Extracts the text of a workbook.
 pub(in super::super) fn text(
     archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
@@ -32,7 +32,7 @@ pub(in super::super) fn text(
             &sheet.name,
             if sheet.hidden { " (hidden)" } else { "" },
         ));
-        // Sheets that hold only a chart are no worksheets.
+        // Chart sheets are no worksheets.
         let Some(relation) = related
             .get(&sheet.id)
             .filter(|relation| relation.kind == "worksheet")
@@ -47,18 +47,18 @@ pub(in super::super) fn text(
     Ok(flow.finish())
 }
 
-/// A sheet as the workbook names it.
+/// A sheet, as listed in the workbook.
 struct Sheet {
     name: String,
     id: String,
     hidden: bool,
 }
 
-/// What all sheets share.
+/// The data that all sheets share.
 #[derive(Default)]
 struct Book {
     strings: Vec<String>,
-    /// For each style of a cell, whether it shows a date.
+    /// For each cell style, true if the style shows a date.
     dates: Vec<bool>,
     epoch: Epoch,
 }
@@ -109,7 +109,7 @@ fn shared_strings(
         match node {
             Node::Open(element) => match element.name() {
                 "t" => in_text = true,
-                // How Japanese is pronounced is not part of it.
+                // The pronunciation of Japanese text is not part of the text.
                 "rPh" => in_hint = true,
                 _ => {}
             },
@@ -166,7 +166,7 @@ fn date_styles(
     Ok(styles)
 }
 
-/// A worksheet while it is being read.
+/// The state of reading a worksheet.
 struct SheetReader<'a> {
     book: &'a Book,
     flow: &'a mut TextFlow,
@@ -180,7 +180,7 @@ struct SheetReader<'a> {
     within: CellPart,
 }
 
-/// In which part of a cell the walk is.
+/// The part of a cell that the walk is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellPart {
     Nothing,
@@ -246,7 +246,7 @@ impl<'a> SheetReader<'a> {
         self.flow.go_on()
     }
 
-    /// The value of the current cell as a person sees it.
+    /// Returns the value of the current cell as Excel shows it.
     fn shown(&self) -> String {
         match self.kind.as_str() {
             "s" => {

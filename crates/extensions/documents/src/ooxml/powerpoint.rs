@@ -1,4 +1,4 @@
-//! PowerPoint: the slides in their order, with their notes.
+//! Reads PowerPoint presentations: the slides in order, with their notes.
 
 use super::{main_part, parts_of_kind, relations};
 use crate::archive::DocumentArchive;
@@ -6,7 +6,7 @@ use crate::flow::TextFlow;
 use crate::xml::{Node, walk};
 use crate::{DocumentError, DocumentText};
 
-/// The text of a presentation.
+/// Extracts the text of a presentation.
 pub(in super::super) fn text(
     archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
@@ -45,13 +45,13 @@ fn read(
     flow: &mut TextFlow,
     stop: &dyn Fn() -> bool,
 ) -> Result<(), DocumentError> {
-    // Numbers and dates of a slide are fields that say nothing about it.
+    // Fields are skipped, because they only contain slide numbers and dates.
     let mut in_text = false;
     let mut in_field = false;
     let mut skipped = 0_usize;
     walk(archive.part(part)?, stop, |node| {
         match node {
-            // A fallback repeats what its choice says.
+            // A fallback repeats the content of its choice.
             Node::Open(element) if skipped > 0 || element.name() == "Fallback" => skipped += 1,
             Node::Close(_) if skipped > 0 => skipped -= 1,
             Node::Open(element) => match element.name() {

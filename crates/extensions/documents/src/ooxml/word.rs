@@ -1,6 +1,7 @@
-//! Word: paragraphs, headings, lists, tables; headers, footers, footnotes and comments apart.
+//! Reads Word documents: paragraphs, headings, lists, and tables, then headers, footers, footnotes,
+//! and comments separately.
 //!
-//! What was deleted with changes recorded is left out, what was inserted is there.
+//! Of tracked changes, deleted text is omitted and inserted text is included.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use crate::flow::TextFlow;
 use crate::xml::{Element, Node, XmlError, walk};
 use crate::{DocumentError, DocumentText};
 
-/// The text of a Word document.
+/// Extracts the text of a Word document.
 pub(in super::super) fn text(
     archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
@@ -52,8 +53,8 @@ pub(in super::super) fn text(
     Ok(flow.finish())
 }
 
-/// The styles that are headings, by id: ids are in the language of whoever made the document, names
-/// are not.
+/// Reads the levels of the heading styles, by style id. The ids depend on the language of the
+/// author's program, but the names do not.
 fn heading_styles(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -85,22 +86,22 @@ fn heading_styles(
     Ok(styles)
 }
 
-/// The main part while it is being read.
+/// The state of reading the main part.
 #[derive(Default)]
 struct WordBody {
     flow: TextFlow,
     headings: HashMap<String, usize>,
-    /// What stands before the current paragraph.
+    /// The text before the current paragraph: a heading or list mark.
     prefix: String,
     in_text: bool,
-    /// How deep in something that says what was said already.
+    /// The nesting depth inside of an element that repeats earlier content; 0 outside.
     skipped: usize,
 }
 
 impl WordBody {
     fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         match node {
-            // A fallback repeats what its choice says.
+            // A fallback repeats the content of its choice.
             Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => {
                 self.skipped += 1;
             }
@@ -161,14 +162,15 @@ impl WordBody {
             "tc" => self.flow.close_cell(),
             "tr" => self.flow.close_row(),
             "tbl" => self.flow.close_table(),
-            // Tab stops are called tabs too, and stand before the text of a paragraph.
+            // Tab stops use the element `tab`, too, but only in the properties before the
+            // paragraph's text.
             "pPr" => self.flow.forget(),
             _ => {}
         }
     }
 }
 
-/// All words of a part on one line.
+/// Returns all words of a part on one line.
 fn plain(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -185,7 +187,7 @@ fn plain(
         .join(" "))
 }
 
-/// Footnotes, endnotes or comments, one a line.
+/// Writes footnotes, endnotes, or comments, one per line.
 fn notes(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -200,7 +202,7 @@ fn notes(
     walk(archive.part(part)?, stop, |node| {
         match &node {
             Node::Open(open) if open.name() == element => {
-                // Separators between text and notes are notes of their own.
+                // Separators are stored as notes with a special type.
                 let real = open.attribute("type").is_none_or(|kind| kind == "normal");
                 let label = open
                     .attribute("author")

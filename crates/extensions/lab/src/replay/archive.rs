@@ -1,8 +1,8 @@
-//! Archives in a replay: when a session would make one, with the ledger in the place of a summary.
+//! Archives in a replay: made when a session would make one, with the ledger in place of a summary.
 //!
-//! The text is what a session sends when no model can summarise: everything that must be kept, word
-//! for word. A summary by a model is a little longer or shorter. Asking for it is paid for like any
-//! other request, without a cache; what is answered is not.
+//! The text is the one that a session sends when no model can summarize: all must-keep facts, word
+//! for word. A model's summary would be slightly longer or shorter. The request for it is priced
+//! like any other request, without a cache; its output is not priced.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::variant::Variant;
 /// The archives of a replay so far.
 pub(super) struct Archives<'a> {
     recorded: &'a [Arc<Entry>],
-    /// Summaries, each with how many messages of the recording stand before it.
+    /// Summaries, each with the number of recorded messages before it.
     summaries: Vec<(usize, Arc<Entry>)>,
-    /// What the newest request took; none where there was none since the newest summary.
+    /// The usage of the newest request; `None` if there was none since the newest summary.
     last: Option<Usage>,
     enabled: bool,
 }
 
-/// An archive that was made.
+/// An archive made by the replay.
 pub(super) struct NewArchive {
     /// The first message that is still sent.
     pub(super) first_kept: MessageId,
-    /// The input of the request for a summary, in the model's own tokens.
+    /// The input tokens of the request for a summary, in the model's own tokens.
     pub(super) asked_tokens: u64,
 }
 
 impl<'a> Archives<'a> {
-    /// None yet. A conversation that holds summaries of its own is replayed with those and no
-    /// others.
+    /// Starts without archives. A conversation with recorded summaries is replayed with those and
+    /// no others.
     pub(super) fn new(recorded: &'a [Arc<Entry>], variant: &Variant) -> Self {
         let own = recorded
             .iter()
@@ -48,7 +48,8 @@ impl<'a> Archives<'a> {
         }
     }
 
-    /// The messages a request can hold that is made after so many of the recording.
+    /// Returns the messages that a request can contain after `end` recorded ones, including
+    /// summaries.
     pub(super) fn history(&self, end: usize) -> Cow<'a, [Arc<Entry>]> {
         let recorded = &self.recorded[..end];
         if self.summaries.is_empty() {
@@ -65,12 +66,13 @@ impl<'a> Archives<'a> {
         Cow::Owned(all)
     }
 
-    /// Notes what a request took.
+    /// Records the usage of a request.
     pub(super) fn sent(&mut self, usage: Usage) {
         self.last = Some(usage);
     }
 
-    /// Archives what a session would archive before the request after so many messages.
+    /// Makes the archive that a session would make before the request after `end` messages, if one
+    /// is due.
     pub(super) fn archive(
         &mut self,
         end: usize,
@@ -119,8 +121,8 @@ impl<'a> Archives<'a> {
     }
 }
 
-/// The summary as a message. Its id comes from what it stands for, so that the same replay gives
-/// the same bytes.
+/// Builds the summary as a message. Its id is derived from the cut, so that equal replays give
+/// equal bytes.
 fn summary(plan: &CompactionPlan, text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
     let mut hasher = Hasher::default();
     hasher

@@ -1,6 +1,7 @@
-//! The sandboxes of servers, and whether servers may start. Each server has a sandbox of its own,
-//! set up when it starts: servers share no `/tmp` with the model's commands, and no grants with
-//! each other.
+//! Creates the sandboxes of servers and decides whether servers may start.
+//!
+//! Each server has its own sandbox, created when it starts: servers share no `/tmp` with the
+//! model's commands, and no grants with each other.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use crate::config::ServerReach;
 use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
 use crate::servers::{Confines, Servers};
 
-/// Programs that run a package by its name and prefer the project's own copy of the package.
+/// Programs that run a package by its name and prefer the copy installed in the project.
 const RUNNERS: [&str; 7] = ["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
 pub(super) struct ServerSandboxes {
@@ -27,10 +28,9 @@ pub(super) struct ServerSandboxes {
     pub(super) config: SandboxConfig,
     pub(super) project: PathBuf,
     pub(super) record: TrustRecord,
-    /// True if the project is trusted.
     pub(super) trusted: bool,
     pub(super) shared: Arc<DecisionState>,
-    /// Decides on the project's servers. `None` if the user has just named the server to start.
+    /// Decides on the starts of servers. `None` if the user has just named the server to start.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
     pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
@@ -93,8 +93,8 @@ impl ServerSandboxes {
             .collect()
     }
 
-    /// Returns true for a server that starts in a folder that the model can write: `python3 -m`,
-    /// `npx` and others run code or obey configuration that they find in their working directory.
+    /// True if the server starts in a folder that the model can write. Programs such as `python3
+    /// -m` and `npx` run code or read configuration from their working directory.
     fn runs_in_project(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             cwd, starts_apart, ..
@@ -110,8 +110,8 @@ impl ServerSandboxes {
                 .any(|folder| cwd.starts_with(folder))
     }
 
-    /// Returns true for a server that runs a file of the project, which the model may have written:
-    /// a file that the entry names, or a package that a runner finds in the project first.
+    /// True if the server runs a file of the project, which the model may have written: a file that
+    /// the entry names, or a package that a package runner finds in the project first.
     fn runs_what_is_in_project(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             program,
@@ -132,7 +132,7 @@ impl ServerSandboxes {
         let found = Footprint::of_lines(&self.project, cwd, &lines);
         let runner = program.rsplit('/').next().unwrap_or_default();
         let is_installed = |word: &String| {
-            // A version follows an `@`; a scope precedes the name.
+            // A version follows an `@`. An `@` at the beginning marks a scope.
             let package = word.split_at_checked(1).map_or(word.as_str(), |(_, rest)| {
                 rest.find('@')
                     .map_or(word.as_str(), |version| &word[..=version])
@@ -154,8 +154,8 @@ impl ServerSandboxes {
             || RUNNERS.contains(&runner) && args.iter().any(is_installed)
     }
 
-    /// Returns what a server may reach in addition to what commands may: as declared by the user,
-    /// or as granted when the project was trusted.
+    /// Returns the hosts and folders that a server may reach in addition to those of commands: the
+    /// ones that the user declared, or the ones that were granted when the project was trusted.
     fn granted(&self, server: &ServerDefinition) -> ServerReach {
         match server.origin {
             ServerOrigin::User => server.asks.clone(),
@@ -182,7 +182,7 @@ impl ServerSandboxes {
             config.network = vec!["*".to_owned()];
         }
         config.writable.extend(writable);
-        // Only `yolo` makes a difference, and `must_be_confined` has handled it.
+        // The mode matters only if it is `yolo`, which `must_be_confined` has handled.
         let set_up = set_up_sandbox(
             &self.places,
             &config,
@@ -192,8 +192,8 @@ impl ServerSandboxes {
         set_up.await.map_err(|error| error.to_string())
     }
 
-    /// Returns the confinement with the server's program, scripts, folder and search paths made
-    /// visible where they lie below `/tmp`.
+    /// Returns the confinement, extended so that the server sees its program, scripts, working
+    /// directory, and search paths even if they are below `/tmp`.
     fn showing_program(
         &self,
         server: &ServerDefinition,
@@ -271,7 +271,7 @@ impl ServerSandboxes {
             .map_err(|refusal| refusal.reason)
     }
 
-    /// Reports the limits that a confined server may not expect.
+    /// Queues a notice about the limits of a confined server, if the user may not expect them.
     fn tell_of_limits(&self, server: &ServerDefinition) {
         let granted = self.granted(server);
         if !granted.network.is_empty() || !self.config.network.is_empty() {
@@ -317,7 +317,7 @@ impl ServerSandboxes {
     }
 }
 
-/// Notices about servers, shown after the call that started them.
+/// Notices about server starts, shown after the call that started the server.
 #[derive(Default)]
 pub(super) struct StartNotices(std::sync::Mutex<GivenNotices>);
 
@@ -327,8 +327,8 @@ struct GivenNotices {
     waiting: Vec<String>,
 }
 
-/// Shows the notices about servers, and ends servers that a switch of the permission mode no longer
-/// allows to run unconfined.
+/// Shows the queued notices, and ends servers that may no longer run unconfined after a change of
+/// the permission mode.
 pub(super) struct ServerWatch {
     pub(super) servers: Arc<Servers>,
     pub(super) notices: Arc<StartNotices>,

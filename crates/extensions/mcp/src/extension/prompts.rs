@@ -1,4 +1,4 @@
-//! Prompts of servers as commands: `/mcp__server__prompt ARGUMENTS`.
+//! Offers prompts of servers as commands: `/mcp__server__prompt ARGUMENTS`.
 
 use haft_agent::{OfferedArgument, OfferedPrompt, PromptError, words};
 use haft_text::NameRule;
@@ -10,7 +10,7 @@ use crate::error::McpError;
 use crate::listing::{PromptArgument, PromptInfo};
 use crate::servers::Servers;
 
-/// Why a prompt of a server cannot be expanded.
+/// The reason why a prompt of a server cannot be expanded.
 #[derive(Debug, thiserror::Error)]
 enum ExpandError {
     #[error("the MCP server `{server}` has no such prompt; it has none")]
@@ -29,7 +29,7 @@ enum ExpandError {
     Server(#[from] McpError),
 }
 
-/// Lists the prompts of all servers whose listings are known. It starts nothing.
+/// Lists the prompts of all servers with known listings. Starts no server.
 pub(super) fn list(servers: &Servers) -> Vec<OfferedPrompt> {
     let of_server = |name: &str| {
         let listing = servers.known(name).unwrap_or_default();
@@ -59,8 +59,8 @@ fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
     }
 }
 
-/// Fetches the prompt that `text` calls, such as `/mcp__server__prompt ARGUMENTS`. It starts the
-/// server.
+/// Fetches the prompt that `text` calls, such as `/mcp__server__prompt ARGUMENTS`. Starts the
+/// server if needed.
 pub(super) async fn expand(servers: &Servers, text: &str) -> Result<String, PromptError> {
     let called = text.trim_start_matches('/');
     let (name, given) = called
@@ -120,8 +120,8 @@ async fn fetch(
     Ok(haft_text::sanitise(&text).into_owned())
 }
 
-/// Assigns the words of `given` to the arguments in order. The last argument takes the rest. The
-/// error is the name of the first missing argument.
+/// Assigns the words of `given` to the arguments in order; the last argument gets all remaining
+/// words. The error is the name of the first missing required argument.
 fn fill_arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, Value>, String> {
     let mut words = words(given.trim());
     if let Some(last) = wanted.len().checked_sub(1)
@@ -144,7 +144,7 @@ fn fill_arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, 
     Ok(filled)
 }
 
-/// Replaces the characters of a prompt's name that a command's name cannot have.
+/// Replaces the characters of a prompt's name that the name of a command cannot contain.
 fn command_part(name: &str) -> String {
     name.chars()
         .map(|one| {

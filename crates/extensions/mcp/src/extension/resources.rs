@@ -1,5 +1,4 @@
-//! Resources of servers that a prompt mentions as `@server:scheme://path`: they are read and attached
-//! to the prompt.
+//! Attaches resources of servers to a prompt that mentions them as `@server:scheme://path`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,21 +9,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::servers::Servers;
 
-/// The limits of one attached resource, those of any tool's output.
+/// The limits of one attached resource, which equal those of a tool's output.
 const LIMITS: CutLimits = CutLimits {
     lines: 2_000,
     bytes: 50 * 1024,
 };
 
-/// A resource of a server.
+/// A mention of a server's resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceMention {
     server: String,
     uri: String,
 }
 
-/// Lists the resources of all servers whose listings are known, as prompts mention them. It starts
-/// nothing.
+/// Lists the resources of all servers with known listings, in the form in which prompts mention
+/// them. Starts no server.
 pub(super) fn list(servers: &Servers) -> Vec<String> {
     let of_server = |name: &str| {
         let listing = servers.known(name).unwrap_or_default();
@@ -54,9 +53,9 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention
         .filter_map(|word| word.trim_start_matches(['(', '"', '\'']).strip_prefix('@'));
     let of = |word: &str| {
         let (server, uri) = word.split_once(':')?;
-        // Punctuation at the end of a sentence is no part of an address.
+        // Punctuation at the end of a sentence is not part of the URI.
         let uri = uri.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
-        // An address names its scheme.
+        // A URI has a scheme.
         let named = uri
             .split_once(':')
             .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
@@ -71,7 +70,7 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention
         .collect()
 }
 
-/// Reads the mentioned resources and returns `text`, followed by them. It starts their servers.
+/// Reads the mentioned resources and appends them to `text`. Starts their servers if needed.
 pub(super) async fn attach(
     text: &str,
     mentioned: &[ResourceMention],

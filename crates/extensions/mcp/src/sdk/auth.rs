@@ -1,7 +1,7 @@
-//! OAuth: tokens in private files, and the way to get them.
+//! Runs OAuth logins and stores their tokens in private files.
 //!
-//! Invariant: a token is kept for the address it was given for, in a file of its owner alone, and
-//! is never part of an error.
+//! Invariant: a token is stored for the URL that it was issued for, in a file that only its owner
+//! can read, and never becomes part of an error message.
 
 use std::fs;
 use std::io;
@@ -18,10 +18,10 @@ use rmcp::transport::auth::{
 use crate::error::McpError;
 use crate::server::{Oauth, ServerDefinition, ServerEndpoint};
 
-/// The longest error that is passed on, in characters.
+/// The length limit of errors that quote a server, in characters.
 const LONGEST: usize = 500;
 
-/// The folder of tokens.
+/// The folder of token files.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenStore {
     folder: PathBuf,
@@ -32,8 +32,8 @@ impl TokenStore {
         Self { folder }
     }
 
-    /// A client that shows the server's token, and gets a new one when it is over; none where
-    /// nobody has logged in, or the configuration gives a token itself.
+    /// Returns an HTTP client that sends the server's token and refreshes it when it expires.
+    /// Returns `None` if the user has not logged in or the configuration sets a token.
     pub(super) async fn client(
         &self,
         server: &ServerDefinition,
@@ -67,7 +67,7 @@ impl TokenStore {
         }
     }
 
-    /// Whether somebody has logged in.
+    /// True if the user has logged in to `server`.
     pub(crate) fn has(&self, server: &ServerDefinition) -> bool {
         self.file(server).exists()
     }
@@ -86,14 +86,14 @@ impl TokenStore {
     }
 }
 
-/// A login that waits for the user's visit to a page.
+/// A login that waits until the user has visited the authorization page.
 pub(crate) struct Authorization {
     session: AuthorizationSession,
 }
 
 impl Authorization {
-    /// Finds out where the user has to go; haft registers itself there if it must. `challenge` is
-    /// what the server said when it refused.
+    /// Finds the authorization page and registers haft with the authorization server if needed.
+    /// `challenge` is the `WWW-Authenticate` header of the server's refusal.
     pub(crate) async fn begin(
         server: &ServerDefinition,
         tokens: &TokenStore,
@@ -157,13 +157,13 @@ impl Authorization {
         Ok(Self { session })
     }
 
-    /// Where the user has to go.
+    /// Returns the URL of the authorization page.
     pub(crate) fn url(&self) -> &str {
         self.session.get_authorization_url()
     }
 
-    /// Whether somebody who comes back to this address was sent there by this login: the state must
-    /// be its own.
+    /// True if the state parameter of `callback` is the one of this login. Anyone on this machine
+    /// can request the callback URL.
     pub(crate) fn began(&self, callback: &str) -> bool {
         let states = |url: &str| -> Vec<String> {
             let url = reqwest::Url::parse(url).ok();
@@ -177,7 +177,7 @@ impl Authorization {
         own.len() == 1 && own == states(callback)
     }
 
-    /// Takes the address the user was sent back to, and keeps the tokens.
+    /// Exchanges the code in `callback` for tokens and stores them.
     pub(crate) async fn finish(&self, callback: &str) -> Result<(), String> {
         self.session
             .handle_callback_url(callback)
@@ -187,7 +187,7 @@ impl Authorization {
     }
 }
 
-/// An error as a person reads it: it may quote what a server says.
+/// Formats an error for the user, sanitized and shortened because it may quote the server.
 fn said(error: &AuthError) -> String {
     let text = haft_text::sanitise(&error.to_string()).replace('\n', " ");
     match text.char_indices().nth(LONGEST) {
@@ -196,8 +196,8 @@ fn said(error: &AuthError) -> String {
     }
 }
 
-/// Whether the pages of a login are pages of the web, and nobody on the way can read what is sent
-/// there. Only a server that is itself spoken to in the clear may have such pages on the same host.
+/// Checks that the URLs of a login are web pages reached over an encrypted connection. HTTP is
+/// allowed only on the host of a server that is reached over HTTP itself.
 fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(), String> {
     let server = reqwest::Url::parse(server).ok();
     let named = [&metadata.authorization_endpoint, &metadata.token_endpoint];
@@ -222,7 +222,8 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
     Ok(())
 }
 
-/// What to ask for when what was granted is not enough: that, and what the server names now.
+/// Returns the scopes to request if the granted ones are insufficient: the granted scopes and those
+/// that the challenge names. Empty if the challenge names no new scope.
 fn further(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     let Ok(base) = reqwest::Url::parse(url) else {
         return Vec::new();
@@ -245,7 +246,7 @@ fn further(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     }
 }
 
-/// The tokens of one server, in a file.
+/// The file with the tokens of one server.
 struct TokenFile(PathBuf);
 
 #[async_trait]
@@ -273,7 +274,8 @@ impl CredentialStore for TokenFile {
         }
     }
 
-    /// A refresh token can be used once: two processes must not use it at the same time.
+    /// Locks the token file, because a refresh token can be used only once and other processes may
+    /// refresh at the same time.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let path = self.0.with_extension("lock");
         let locked = tokio::task::spawn_blocking(move || LockFile::wait(&path));

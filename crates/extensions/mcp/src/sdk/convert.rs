@@ -1,4 +1,4 @@
-//! From the SDK's types to ours.
+//! Converts types of the SDK to types of this crate.
 
 use haft_types::Image;
 use rmcp::model::{

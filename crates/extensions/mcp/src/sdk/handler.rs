@@ -1,4 +1,4 @@
-//! What a server says on its own: progress, changed lists, questions.
+//! Handles the messages that a server sends on its own: progress, changed lists, and questions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,23 +18,23 @@ use tokio::sync::{Notify, watch};
 
 use crate::form::form;
 
-/// Has forms filled in that servers send.
+/// Shows forms to the user on behalf of servers.
 #[async_trait]
 pub trait Elicitor: Send + Sync {
     /// Shows a form and waits for the answers.
     async fn fill(&self, form: Form) -> Filled;
 }
 
-/// What was heard of a server outside its answers.
+/// The state that a server's notifications and questions set.
 #[derive(Default)]
 pub(crate) struct ServerNotifications {
-    /// Whether its lists have changed since they were last asked for.
+    /// True if a list has changed since it was last fetched.
     stale: AtomicBool,
-    /// Counts what shows that it is at work.
+    /// A counter of activity; every change restarts the timeout of pending calls.
     signs: watch::Sender<u64>,
-    /// How many people are being asked for it.
+    /// The number of questions that wait for the user.
     asking: AtomicU64,
-    /// Told when nobody waits for their answers any more.
+    /// Notified when the calls that caused the questions are canceled.
     given_up: Notify,
     listeners: Mutex<Vec<(u64, CallProgress)>>,
     next: AtomicU64,
@@ -45,17 +45,17 @@ impl ServerNotifications {
         self.stale.store(true, Ordering::Release);
     }
 
-    /// Whether its lists have changed since this was last asked.
+    /// True if a list has changed since the last call of this method.
     pub(crate) fn take_stale(&self) -> bool {
         self.stale.swap(false, Ordering::AcqRel)
     }
 
-    /// Changes whenever the server shows that it is at work.
+    /// Returns a receiver that changes whenever the server shows activity.
     pub(crate) fn signs(&self) -> watch::Receiver<u64> {
         self.signs.subscribe()
     }
 
-    /// Shows its progress here until the guard is dropped.
+    /// Sends the server's progress to `progress` until the guard is dropped.
     pub(crate) fn show_to(self: &Arc<Self>, progress: CallProgress) -> ProgressGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.listeners
@@ -68,12 +68,13 @@ impl ServerNotifications {
         }
     }
 
-    /// Whether it waits for a person, who may take longer than it may itself.
+    /// True while a question of the server waits for the user. The server's timeout doesn't apply
+    /// to that time.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.load(Ordering::Acquire) > 0
     }
 
-    /// Takes back what people are being asked.
+    /// Cancels the questions that wait for the user.
     pub(crate) fn give_up(&self) {
         self.given_up.notify_waiters();
     }
@@ -96,7 +97,7 @@ impl ServerNotifications {
     }
 }
 
-/// Progress is shown while this lives.
+/// Ends the forwarding of progress when dropped.
 pub(crate) struct ProgressGuard {
     notifications: Arc<ServerNotifications>,
     number: u64,
@@ -113,18 +114,18 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// A person is being asked while this lives.
+/// Counts as an open question until dropped.
 struct AskingGuard(Arc<ServerNotifications>);
 
 impl Drop for AskingGuard {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::AcqRel);
-        // The server's own time begins anew.
+        // The server's timeout starts again.
         self.0.signs.send_modify(|count| *count += 1);
     }
 }
 
-/// Our side of a connection.
+/// The client side of a connection.
 pub(super) struct Handler {
     server: String,
     notifications: Arc<ServerNotifications>,
@@ -147,8 +148,8 @@ impl Handler {
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        // Declared even when nobody can be asked: a refusal is an answer, and a server can say what
-        // came of it.
+        // Declared even if no user can be asked, because a server can handle a declined form but
+        // not a missing capability.
         let mut elicitation = ElicitationCapability::default();
         elicitation.form = Some(FormElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
@@ -174,7 +175,7 @@ impl ClientHandler for Handler {
                 let schema = serde_json::to_value(requested_schema).unwrap_or_default();
                 form(&self.server, &message, &schema)
             }
-            // To send people to pages was not offered.
+            // haft doesn't declare the capability for questions by URL.
             _ => return Ok(ElicitResult::new(ElicitationAction::Decline)),
         };
         let filled = match &self.elicitor {

@@ -1,5 +1,4 @@
-//! The program that makes the attempts, on its own: the tests start it where `haft` would start
-//! itself.
+//! A program that only makes the attempts. Tests start it where `haft` would start itself.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Segments of recorded requests as entries of the request log: masked, hashed and counted once
-//! each.
+//! Converts segments of recorded requests to entries of the request log. Each text is masked,
+//! hashed and counted only once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,13 @@ use crate::explain::{SYSTEM, TOOLS};
 use crate::layout::{BodyLayout, SegmentKind, SplitBody};
 use crate::readable;
 
-/// What is remembered of texts at most.
+/// The maximum bytes of cached text.
 const MOST_REMEMBERED: usize = 256 << 20;
-/// The tokens of longer texts are estimated by their length.
+/// The maximum length of a text whose tokens are counted. Tokens of longer texts are estimated from
+/// their length.
 const LONGEST_COUNTED: usize = 2 << 20;
 
-/// Entries by what was sent, so that nothing is masked and counted twice.
+/// A cache of entries by the text that was sent, so that no text is masked and counted twice.
 #[derive(Default)]
 pub(super) struct EntryCache {
     known: HashMap<ContentHash, Arc<Entry>>,
@@ -28,8 +29,8 @@ pub(super) struct EntryCache {
 }
 
 impl EntryCache {
-    /// The segments of a body, and its layout with the markers where they stand in the masked
-    /// texts.
+    /// Returns the segments of a body, and its layout with the cache markers moved to their
+    /// positions in the masked texts.
     pub(super) fn segments(
         &mut self,
         split: &SplitBody,
@@ -78,7 +79,7 @@ impl EntryCache {
         let role = parts.first().map_or(Role::User, |(role, _)| *role);
         let id = MessageId::derived(key);
         let tokens = match text.len() {
-            // Four bytes a token, as everybody estimates.
+            // Four bytes per token is the usual estimate.
             length if length > LONGEST_COUNTED => u32::try_from(length / 4).unwrap_or(u32::MAX),
             _ => parts
                 .into_iter()
@@ -110,7 +111,7 @@ fn owner_of(kind: SegmentKind, role: Role) -> &'static str {
     }
 }
 
-/// The owner of a stored segment as the name it was given here.
+/// Returns the constant for the owner of a stored segment.
 pub(super) fn known_owner(owner: &str) -> &'static str {
     ["assistant", "tool", TOOLS, SYSTEM]
         .into_iter()
@@ -118,7 +119,7 @@ pub(super) fn known_owner(owner: &str) -> &'static str {
         .unwrap_or("user")
 }
 
-/// What a segment of this owner is.
+/// Returns the kind of an owner's segments.
 pub(super) fn kind_of(owner: &str) -> SegmentKind {
     match owner {
         TOOLS => SegmentKind::Tool,
@@ -131,7 +132,8 @@ pub(super) fn decoded_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<
     readable::messages(kind, json)
 }
 
-/// System, then history, then what is being answered: from the user's newest message on.
+/// Assigns layers: tools and system prompt first, then the history, then everything from the user's
+/// newest message on.
 fn put_in_layers(segments: &mut [Segment]) {
     let newest = segments
         .iter()
@@ -146,7 +148,7 @@ fn put_in_layers(segments: &mut [Segment]) {
     }
 }
 
-/// The messages of the dialogue that a segment is.
+/// Returns the messages of the conversation that a segment contains.
 pub(super) fn dialogue(segment: &Segment) -> Vec<Message> {
     let message = &segment.entry.message;
     let all = readable::messages(SegmentKind::Message, &message.joined_text());
@@ -164,10 +166,10 @@ pub(super) fn dialogue(segment: &Segment) -> Vec<Message> {
     all.into_iter().enumerate().map(one).collect()
 }
 
-/// The first line the user wrote, short enough for a table.
+/// Returns a title for a conversation: the first line the user wrote, cut to fit a table.
 pub(super) fn title(segments: &[Segment]) -> Option<String> {
     const LONGEST: usize = 60;
-    // What programs put before the user's own text is in tags.
+    // Agents put text in tags before the user's own text.
     let said = segments
         .iter()
         .filter(|segment| segment.owner == "user")

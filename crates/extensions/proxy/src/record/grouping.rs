@@ -1,5 +1,5 @@
-//! Which conversation a request belongs to: the one whose last request it extends, or shares the
-//! most with.
+//! Finds the conversation of a request: the one whose last request it extends, or with which it
+//! shares the most.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,22 +13,22 @@ use super::RecordedBody;
 use super::entries::{dialogue, known_owner};
 use crate::explain::{ConversationPast, SYSTEM, TOOLS};
 
-/// A conversation that may go on.
+/// A recorded conversation that further requests may continue.
 pub(super) struct ProxiedConversation {
     pub(super) id: ConversationId,
     api: Api,
     session: Option<String>,
     pub(super) is_side: bool,
-    /// Whether it was seen since the proxy was started.
+    /// True if the proxy has forwarded a request of it since it was started.
     pub(super) is_live: bool,
     pub(super) past: ConversationPast,
-    /// The messages of the dialogue that are stored.
+    /// The ids of the stored messages.
     stored: HashSet<MessageId>,
-    /// The names of called tools, by the ids of the calls.
+    /// The names of called tools, by call id.
     calls: HashMap<String, String>,
-    /// How many segments the request had whose reply is stored as a message of its own.
+    /// The number of segments in the last request, if its reply is stored as a message of its own.
     answered_at: Option<usize>,
-    /// How many messages of the user it has.
+    /// The number of the user's messages.
     pub(super) rounds: u32,
 }
 
@@ -57,7 +57,7 @@ impl ProxiedConversation {
         }
     }
 
-    /// One that was recorded before, from its last request and its messages.
+    /// Restores a recorded conversation from its last request and its messages.
     pub(super) fn stored(
         id: ConversationId,
         metadata: &Metadata,
@@ -88,7 +88,7 @@ impl ProxiedConversation {
             boundary: segment.boundary,
         };
         one.past.segments = logged.segments.iter().map(segment).collect();
-        // Replies that were stored as they came have other ids than in the requests that hold them.
+        // Replies that were stored on arrival have other ids than in the requests that repeat them.
         one.stored = logged
             .segments
             .iter()
@@ -114,8 +114,8 @@ impl ProxiedConversation {
         has_tools(&self.past.segments)
     }
 
-    /// The messages of the dialogue that a request adds. Replies that were stored as they came are
-    /// not added again.
+    /// Returns the messages that a request adds to the conversation. Replies that were stored on
+    /// arrival are not added again.
     pub(super) fn new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
         let since = self.answered_at.take().unwrap_or(segments.len());
         let replied = segments
@@ -149,7 +149,7 @@ impl ProxiedConversation {
         new
     }
 
-    /// Gives results the names of the tools that were called, where the API does not.
+    /// Sets the tool names of results, for APIs whose results do not contain them.
     fn name_results(&self, message: &mut Message) {
         for part in &mut message.content {
             if let Part::ToolResult(result) = part
@@ -160,7 +160,7 @@ impl ProxiedConversation {
         }
     }
 
-    /// The newest request is answered, and its reply is stored.
+    /// Records that the reply to the newest request was stored.
     pub(super) fn answered(&mut self) {
         self.answered_at = Some(self.past.segments.len());
     }
@@ -178,7 +178,8 @@ fn hashes<'a>(segments: &'a [Segment], wanted: impl Fn(&str) -> bool + 'a) -> Ve
         .collect()
 }
 
-/// The conversation a request belongs to; a new one when there is none.
+/// Returns the index of the conversation that a request continues, or `None` if it starts a new
+/// one.
 pub(super) fn find(
     conversations: &[ProxiedConversation],
     api: Api,
@@ -197,7 +198,8 @@ pub(super) fn find(
     scored.max().map(|(_, index)| index)
 }
 
-/// How well a request fits a conversation: first what kind of fit it is, then how much they share.
+/// Rates how well a request fits a conversation: the kind of the match, then the number of shared
+/// segments. Returns `None` if the request does not fit.
 fn likeness(
     one: &ProxiedConversation,
     session: Option<&str>,
@@ -208,7 +210,7 @@ fn likeness(
     let new = hashes(segments, is_spoken);
     let same_session = session.is_some() && session == one.session.as_deref();
     let other_session = session.is_some() && one.session.is_some() && !same_session;
-    // A title or a summary is asked for without the tools.
+    // Requests for a title or a summary are sent without tools.
     if other_session || one.has_tools() != has_tools(segments) {
         return None;
     }
@@ -222,8 +224,8 @@ fn likeness(
     }
     let fixed = |segments: &[Segment]| hashes(segments, |owner| !is_spoken(owner));
     let same_ground = fixed(&one.past.segments) == fixed(segments);
-    // Sessions of one program begin alike. One in which the model has said something is no
-    // beginning.
+    // Sessions of one program start with the same messages. A request with a reply of the model is
+    // not the start of a session.
     let goes_on = segments.iter().any(|segment| segment.owner == "assistant");
     if shared > 0 && (goes_on || same_session || shared == new.len()) {
         return Some((2, shared));

@@ -1,10 +1,10 @@
-//! Which passages answer a question.
+//! Finds the passages that answer a question.
 //!
-//! Files are ranked first, mostly as a whole and a little by their best passage: a question is
-//! answered by a file that is about it, not by one that mentions it. Each is scored by BM25 three
-//! times: for the words of the question, for words of the question that stand near each other, and
-//! for words of the same meaning; the last two count less. Then the best passages of the best files
-//! are taken.
+//! Files are ranked first, mostly as a whole and a little by their best passage, because a question
+//! is answered by a file about its subject rather than by a file that mentions it. Each text is
+//! scored by BM25 three times: for the words of the question, for adjacent words of the question
+//! that occur near each other, and for synonyms. The last two weigh less. Then the best passages of
+//! the best files are selected.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,37 +15,38 @@ use std::path::PathBuf;
 use super::PassageIndex;
 use crate::{synonyms, words};
 
-/// How much a word in the path counts against one in the text,
+/// The weight of a word in the path, relative to one in the text.
 const PATH: f64 = 2.0;
-/// and one in a heading or definition, which stands in the text as well.
+/// The weight of a word in a heading or definition, in addition to its weight in the text.
 const NAMES: f64 = 1.0;
-/// Comments stand in the text. Once more in a column of their own they only make a file longer, so
-/// that each word of one that explains everything at length counts less.
+/// The weight of a word in a comment, in addition to its weight in the text. It is zero, because a
+/// second copy of the comments only makes a well-documented file longer, so that each of its words
+/// counts less.
 const COMMENTS: f64 = 0.0;
-/// What the file as a whole counts; its best passage counts the rest.
+/// The weight of the whole file in a file's score. Its best passage has the remaining weight.
 const WHOLE: f64 = 0.85;
-/// What words near each other add.
+/// The weight of words that occur near each other.
 const NEAR: f64 = 0.4;
-/// So many words may lie between them.
+/// The maximum number of words between two words that count as near.
 const DISTANCE: usize = 8;
-/// What words of the same meaning add.
+/// The weight of synonyms.
 const SYNONYMS: f64 = 0.3;
-/// So many of the best are looked at each time.
+/// The maximum number of rows that each query returns.
 const CANDIDATES: i64 = 1_000;
-/// A question has no more terms than this.
+/// The maximum number of terms of a question.
 const MOST_TERMS: usize = 48;
 
-/// A passage that answers.
+/// A passage that answers a question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IndexHit {
     pub(crate) path: PathBuf,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// How well its file answers; more is better.
+    /// The score of the file or, in a vector search, of the passage; higher is better.
     pub(crate) score: f64,
 }
 
-/// What a row is scored by, in the index's language.
+/// A question as FTS5 expressions.
 struct IndexQuery {
     words: String,
     near: String,
@@ -53,7 +54,7 @@ struct IndexQuery {
 }
 
 impl IndexQuery {
-    /// None when there is no word in it.
+    /// Parses a question. Returns `None` if it contains no word.
     fn read(question: &str) -> Option<Self> {
         let mut terms = words::question_terms(question);
         terms.truncate(MOST_TERMS);
@@ -87,8 +88,8 @@ fn any_of<T: AsRef<str>>(terms: &[T]) -> String {
 }
 
 impl PassageIndex {
-    /// The passages that answer a question best, the best file first and at most `of_a_file` of
-    /// each.
+    /// Returns the passages that answer the question best, at most `limit_per_file` of each file,
+    /// those of the best file first.
     pub(crate) fn search(
         &self,
         question: &str,
@@ -108,7 +109,7 @@ impl PassageIndex {
         Ok(hits)
     }
 
-    /// Files by how well they answer, the best first.
+    /// Returns the ids and scores of the matching files, best first.
     fn best_files(&self, question: &IndexQuery) -> rusqlite::Result<Vec<(i64, f64)>> {
         let mut passages: HashMap<i64, f64> = HashMap::new();
         let mut owner = self
@@ -134,9 +135,9 @@ impl PassageIndex {
         Ok(files)
     }
 
-    /// The rows of a table that hold words of the question, each with its score.
+    /// Scores the rows of `table` that match words of the question.
     fn scored(&self, table: &str, question: &IndexQuery) -> rusqlite::Result<HashMap<i64, f64>> {
-        // FTS5 gives the better match the smaller number.
+        // FTS5 returns smaller numbers for better matches.
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT rowid, -bm25({table}, ?2, ?3, ?4, 1.0) AS score FROM {table} WHERE {table} MATCH ?1
              ORDER BY score DESC LIMIT ?5"
@@ -167,7 +168,7 @@ impl PassageIndex {
         Ok(scores)
     }
 
-    /// The best passages of a file.
+    /// Returns the best passages of a file.
     fn passages(
         &self,
         question: &IndexQuery,

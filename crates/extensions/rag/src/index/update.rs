@@ -1,8 +1,9 @@
-//! Brings an index up to what its folders hold now.
+//! Updates an index to the current content of its folders.
 //!
-//! A file is looked at again when its size or times changed, and indexed again when its content
-//! did. Invariant: a file and all its passages are written in one transaction, so a kill leaves
-//! every file whole or as it was before.
+//! A file is read again if its size or times have changed, and indexed again if its content has.
+//!
+//! Invariant: a file and all its passages are written in one transaction, so a killed process
+//! leaves each file's entry either old or new.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,30 +17,30 @@ use crate::chunks::{TextChunk, chunks};
 use crate::files::{self, CollectionFile};
 use crate::words;
 
-/// So many files are written in one transaction: another process waits for no more.
+/// The number of files per transaction, which bounds the time that other processes wait.
 const AT_ONCE: usize = 100;
 
-/// What an update found.
+/// The counts of an index update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
-    /// Files that were indexed, new or changed.
+    /// Files that were indexed because they are new or changed.
     pub indexed: u64,
-    /// Files that were touched, and hold what they held.
+    /// Files whose times changed but whose content did not.
     pub unchanged: u64,
-    /// Files that are gone.
+    /// Files that were removed from the index.
     pub removed: u64,
-    /// Folders that are not there; what was known of them stays.
+    /// Folders that don't exist. Their files stay in the index.
     pub missing: Vec<PathBuf>,
 }
 
-/// A file as the index knows it.
+/// A file's entry in the index.
 struct IndexedFile {
     id: i64,
     stamp: String,
 }
 
 impl PassageIndex {
-    /// Indexes what is new or changed in these folders, and forgets what is gone.
+    /// Indexes new and changed files of the folders, and removes the entries of deleted files.
     pub(crate) fn update(&mut self, folders: &[PathBuf]) -> rusqlite::Result<Update> {
         let mut update = Update::default();
         let mut known = all_known(&self.connection)?;
@@ -53,8 +54,8 @@ impl PassageIndex {
             for listed in files::list(folder) {
                 match known.remove(&listed.path) {
                     Some(one) if one.stamp == listed.stamp => {}
-                    // A file that lies in two of the folders is found twice; the second time it is
-                    // known.
+                    // A file below two of the folders is listed twice; `index_file` skips it the
+                    // second time.
                     Some(_) | None => fresh.push((listed, folder)),
                 }
             }
@@ -98,7 +99,7 @@ fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, Index
     rows.collect()
 }
 
-/// Indexes one file, unless another process just did or only its times changed.
+/// Indexes one file, unless another process has just done so or only its times have changed.
 fn index(
     writing: &Transaction<'_>,
     listed: &CollectionFile,
@@ -116,7 +117,7 @@ fn index(
     {
         return Ok(());
     }
-    // What cannot be read is kept as a file without text, until it changes.
+    // An unreadable file is stored as a file without text until it changes.
     let bytes = files::read(&listed.path).unwrap_or_default();
     let hash = blake3::hash(&bytes);
     if let Some((id, _, before)) = known {
@@ -145,8 +146,7 @@ fn index(
     Ok(())
 }
 
-/// Writes what is found of a file: each passage, and the file as a whole, by which files are
-/// ranked.
+/// Inserts the passages of a file and the row of the whole file, by which files are ranked.
 fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rusqlite::Result<()> {
     let text = files::text(bytes).unwrap_or_default();
     let mut all = [String::new(), String::new(), String::new()];
@@ -181,12 +181,12 @@ fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rus
     Ok(())
 }
 
-/// By which the vector of a passage is found, in whichever file it stands.
+/// Hashes a passage. The hash identifies its embedding, regardless of the file.
 pub(super) fn chunk_hash(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
 
-/// Takes what is found of a file away.
+/// Deletes the passages of a file and the row of the whole file.
 fn forget(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
     let chunks: Vec<i64> = writing
         .prepare_cached("SELECT id FROM chunk WHERE file = ?1")?
@@ -206,7 +206,7 @@ fn forget(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The words of a path from the folder's own name on.
+/// Returns the terms of a path, beginning with the folder's own name.
 fn path_words(path: &Path, folder: &Path) -> String {
     let inside = path.strip_prefix(folder).unwrap_or(path);
     let name = folder.file_name().unwrap_or(OsStr::new(""));

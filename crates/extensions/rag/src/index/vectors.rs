@@ -1,8 +1,7 @@
-//! Vectors of passages, by model: made once for each text, and compared with that of a question.
+//! Stores embeddings of passages and compares them with the embedding of a question.
 //!
-//! Invariant: a vector is kept under the hash of the text it was made of and the name of the model
-//! that made it, so that one that fits neither is never compared; those of texts that are gone are
-//! forgotten.
+//! Invariant: an embedding is stored under the hash of its text and the name of its model, so
+//! embeddings of other texts or models are never compared. Embeddings of removed texts are deleted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -16,17 +15,18 @@ use super::{IndexHit, PassageIndex};
 use crate::chunks::chunks;
 use crate::files;
 
-/// What the rank of a hit counts: the usual constant of reciprocal rank fusion.
+/// The offset of a hit's rank: the usual constant of reciprocal rank fusion.
 const RANK: f64 = 60.0;
 
-/// The text of a passage that has no vector yet.
+/// The text of a passage without an embedding.
 pub(crate) struct PendingVector {
     pub(crate) hash: [u8; 32],
     pub(crate) text: String,
 }
 
 impl PassageIndex {
-    /// Passages without a vector of this model, at most so many, and how many there are in all.
+    /// Returns up to `limit` passages without an embedding of `model`, and the number of all such
+    /// passages.
     pub(crate) fn pending(
         &self,
         model: &str,
@@ -52,7 +52,7 @@ impl PassageIndex {
         }
         let mut pending = Vec::new();
         for (path, mut hashes) in wanted {
-            // A file that changed since has other passages after the next update.
+            // If the file has changed, its new passages get embeddings after the next update.
             let text = files::read(&path)
                 .and_then(|bytes| files::text(&bytes))
                 .unwrap_or_default();
@@ -72,7 +72,7 @@ impl PassageIndex {
         Ok((pending, all))
     }
 
-    /// Keeps vectors of this model, and forgets those of passages that are gone.
+    /// Stores embeddings of `model`, and deletes those of removed passages.
     pub(crate) fn keep_vectors(
         &mut self,
         model: &str,
@@ -96,8 +96,8 @@ impl PassageIndex {
         writing.commit()
     }
 
-    /// The passages whose vectors are nearest to that of a question, the nearest first and at most
-    /// `of_a_file` of each file.
+    /// Returns the passages whose embeddings are nearest to that of the question, nearest first and
+    /// at most `limit_per_file` of each file.
     pub(crate) fn nearest(
         &self,
         model: &str,
@@ -157,7 +157,7 @@ fn cosine(question: &[f32], bytes: &[u8]) -> f64 {
     }
 }
 
-/// Two rankings as one: reciprocal rank fusion. What stands high in either stands high.
+/// Merges two rankings by reciprocal rank fusion: a high rank in either ranking yields a high rank.
 pub(crate) fn fused(rankings: [Vec<IndexHit>; 2], most: usize, of_a_file: usize) -> Vec<IndexHit> {
     let mut hits: Vec<IndexHit> = Vec::new();
     let mut known: HashMap<(PathBuf, usize), usize> = HashMap::new();
@@ -173,7 +173,7 @@ pub(crate) fn fused(rankings: [Vec<IndexHit>; 2], most: usize, of_a_file: usize)
             }
         }
     }
-    // Of those that are equal, the one that has the words comes first.
+    // The sort is stable: of equal hits, the one from the first ranking comes first.
     hits.sort_by(|one, other| other.score.total_cmp(&one.score));
     first_of_each_file(hits, most, of_a_file)
 }

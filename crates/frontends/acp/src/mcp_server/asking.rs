@@ -1,5 +1,5 @@
-//! What a task asks, as a form for the user of a client that can show one, and what their answer
-//! means.
+//! Shows the approvals and questions of tasks to users as elicitation forms, and interprets their
+//! answers.
 
 use haft_agent::ApprovalReply;
 use haft_text::reveal;
@@ -13,14 +13,15 @@ use serde_json::{Value, json};
 
 use super::view::{TaskApproval, TaskQuestion, TaskStatus, TaskView};
 
-/// How the user of a client can be asked.
+/// The way in which a client can show forms to its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientForms {
-    /// Not at all.
+    /// The client cannot show forms.
     None,
-    /// The server sends a request in the middle of a call.
+    /// The server sends an elicitation request while a call runs.
     Requests,
-    /// The call is answered with the form, and made again with what was filled in.
+    /// The server answers the call with the form, and the client repeats the call with the filled
+    /// form.
     Rounds,
 }
 
@@ -29,7 +30,8 @@ impl ClientForms {
         let offered = context
             .client_capabilities()
             .and_then(|offered| offered.elicitation);
-        // One that names no kind means forms, as before there were others.
+        // Capabilities that name no kind mean forms, because older versions of the protocol had no
+        // other kind.
         if !offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none()) {
             return Self::None;
         }
@@ -40,24 +42,24 @@ impl ClientForms {
     }
 }
 
-/// What a task needs somebody for.
+/// The approval or question for which a task waits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TaskNeed {
     Approval(TaskApproval),
     Question(TaskQuestion),
 }
 
-/// What was said to it.
+/// The interpreted answer to an approval or a question.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NeedAnswer {
     Reply(ApprovalReply),
     Text(String),
-    /// Nothing: the question stays open.
+    /// No usable answer: the question stays open.
     Open,
 }
 
-/// What comes back with a form that was filled in. It is only a name for what waits: whoever makes
-/// one up can do no more than with the tools.
+/// The state that a client returns together with a filled form. It only identifies the pending
+/// question, so a forged state allows nothing that the tools would not.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FormState {
     pub(super) task_id: String,
@@ -65,7 +67,7 @@ pub(super) struct FormState {
 }
 
 impl TaskNeed {
-    /// The first thing that a task needs.
+    /// Returns the first approval or question for which a task waits.
     pub(super) fn of(view: &TaskView) -> Option<Self> {
         let approval = view.approvals.first().cloned().map(Self::Approval);
         let asked = view
@@ -75,7 +77,7 @@ impl TaskNeed {
         approval.or_else(|| asked.map(Self::Question))
     }
 
-    /// Its name within the task.
+    /// Returns a key that is unique within the task.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Approval(approval) => format!("approval-{}", approval.approval_id),
@@ -83,7 +85,7 @@ impl TaskNeed {
         }
     }
 
-    /// The form.
+    /// Returns the form, or `None` if its schema is invalid.
     pub(super) fn form(&self) -> Option<ElicitRequestParams> {
         let (message, schema) = match self {
             Self::Approval(approval) => (approval_text(approval), approval_schema(approval)),
@@ -98,7 +100,7 @@ impl TaskNeed {
         })
     }
 
-    /// The form as the answer to a call.
+    /// Returns the form as the result of a call, for clients with [`FormSupport::Rounds`].
     pub(super) fn round(&self, task_id: &str) -> Option<InputRequiredResult> {
         let form = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(self.form()?));
         let state = FormState {
@@ -112,7 +114,7 @@ impl TaskNeed {
         ))
     }
 
-    /// What an answer means. Whatever is not a clear yes to an approval is a no.
+    /// Interprets a filled form. For an approval, everything but a clear yes is a no.
     pub(super) fn read(&self, result: &ElicitResult) -> NeedAnswer {
         let accepted = result.action == ElicitationAction::Accept;
         let field = |name: &str| {

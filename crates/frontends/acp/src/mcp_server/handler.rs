@@ -1,4 +1,4 @@
-//! The calls of a client: what each tool does, and how a call waits for a task.
+//! Handles the calls of a client: implements each tool, and waits for tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,17 +23,17 @@ use super::tools::{
 };
 use super::view::{TaskState, TaskStatus};
 
-/// After so long without news those who wait are told that the task still runs.
+/// The interval after which waiting clients get a progress notification even without news.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long a task may take to end once it is cancelled, before its call returns.
+/// The time a canceled task may take to end before `cancel_task` returns.
 const CANCELLATION: Duration = Duration::from_secs(5);
-/// So many tasks are listed.
+/// The maximum number of tasks in a list.
 const MOST_LISTED: usize = 50;
 
-/// A call that could not be done.
+/// A call that failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
-    /// The call itself makes no sense.
+    /// The call is invalid and is answered with a protocol error.
     #[error(transparent)]
     Protocol(#[from] McpError),
     #[error(transparent)]
@@ -56,26 +56,26 @@ enum CallError {
 
 type CallOutcome = Result<CallToolResponse, CallError>;
 
-/// What one client sees of the tasks.
+/// Serves the tasks to one client.
 pub(super) struct TaskHandler {
     tasks: Arc<DelegatedTasks>,
-    /// Whether the client failed to show a form that it should be able to show.
+    /// True if the client failed to show a form although it declared support.
     forms_fail: AtomicBool,
 }
 
-/// How a call waits.
+/// The way in which a call waits for a task.
 struct CallWait<'a> {
     context: &'a RequestContext<RoleServer>,
     wait: Duration,
-    /// Whether the task ends when the call is cancelled.
+    /// True if canceling the call also cancels the task.
     cancel_with_call: bool,
 }
 
-/// Why a call no longer waits.
+/// The reason why a call stops waiting.
 enum WaitEnd {
-    /// There is something to return, or the time is over.
+    /// The task's state can be returned, or the time is over.
     Return,
-    /// Its user has to fill in a form first.
+    /// The user has to fill in a form first.
     Round(Box<rmcp::model::InputRequiredResult>),
 }
 
@@ -249,7 +249,7 @@ impl TaskHandler {
         self.wait(&task, wait).await
     }
 
-    /// Answers an approval, and waits until the task has taken the answer.
+    /// Answers an approval, and waits until the task has received the answer.
     async fn reply(
         &self,
         task: &DelegatedTask,
@@ -261,7 +261,7 @@ impl TaskHandler {
         }
         let taken =
             |state: &TaskState| state.view.approvals.iter().all(|one| one.approval_id != id);
-        // It fails only where the task is gone.
+        // Fails only if the task no longer exists.
         let _ = task.watch().wait_for(taken).await;
         Ok(())
     }
@@ -281,8 +281,8 @@ impl TaskHandler {
         structured(&task.view())
     }
 
-    /// Takes what was filled in since the call was made before. Gives the task where this is such a
-    /// call.
+    /// Applies the form that a repeated call carries. Returns the task, or `None` if the call
+    /// carries no form.
     async fn take_form(
         &self,
         request: &CallToolRequestParams,
@@ -303,7 +303,7 @@ impl TaskHandler {
             .and_then(|forms| forms.get(&state.need))
             .cloned();
         let need = TaskNeed::of(&task.view()).filter(|need| need.key() == state.need);
-        // What is no longer asked needs no answer.
+        // The task may have stopped asking in the meantime.
         let (Some(filled), Some(need)) = (filled, need) else {
             return Ok(Some(task));
         };
@@ -314,7 +314,7 @@ impl TaskHandler {
         Ok(Some(task))
     }
 
-    /// Does what the answer to a form means. Says whether there was one.
+    /// Applies the answer to a form. Returns false if the form holds no answer.
     async fn take_answer(
         &self,
         task: &Arc<DelegatedTask>,
@@ -392,8 +392,8 @@ impl TaskHandler {
         }
     }
 
-    /// Puts what a task needs before the user of the client, where that is possible. Gives how the
-    /// call ends, or nothing where it waits on.
+    /// Asks the client's user, if the client can show forms. Returns the reason to stop waiting, or
+    /// `None` to wait on.
     async fn ask(
         &self,
         task: &Arc<DelegatedTask>,
@@ -425,7 +425,7 @@ impl TaskHandler {
                     }
                 };
                 let Ok(filled) = filled else {
-                    // It cannot do what it offered: its model answers with the tool.
+                    // The client failed to show the form. Its model can answer with `answer_task`.
                     self.forms_fail.store(true, Ordering::Relaxed);
                     return Ok(Some(WaitEnd::Return));
                 };
@@ -440,7 +440,7 @@ impl TaskHandler {
     }
 }
 
-/// Tells whoever waits how a task comes along.
+/// Sends progress notifications to a waiting client.
 struct ProgressReporter<'a> {
     context: &'a RequestContext<RoleServer>,
     steps: u32,
@@ -470,7 +470,7 @@ impl<'a> ProgressReporter<'a> {
         self.steps += 1;
         let progress = ProgressNotificationParam::new(token, f64::from(self.steps))
             .with_message(self.last.clone());
-        // Whoever does not hear it asks again.
+        // A client that misses a notification can call `get_task` again.
         let _ = self.context.peer.notify_progress(progress).await;
     }
 }
@@ -511,7 +511,7 @@ impl ServerHandler for TaskHandler {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A request of the protocol comes here where its parameters do not fit.
+        // Known methods end up here if their parameters are invalid.
         const KNOWN: [&str; 5] = [
             "initialize",
             "ping",

@@ -1,5 +1,5 @@
-//! The same over HTTP: whoever has the token may use it, under the names this server has, and from
-//! no page of another origin.
+//! Serves tasks over HTTP. Requests need the bearer token, a host name of this server, and no
+//! foreign origin.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,12 +21,12 @@ use tokio::task::JoinSet;
 use super::handler::TaskHandler;
 use super::tasks::DelegatedTasks;
 
-/// The largest request.
+/// The maximum size of a request body, in bytes.
 const LARGEST: usize = 16 << 20;
-/// Where it is served.
+/// The path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// Where and to whom tasks are served over HTTP.
+/// The listener and the token of the HTTP server.
 pub struct HttpAccess {
     listener: TcpListener,
     address: SocketAddr,
@@ -34,7 +34,8 @@ pub struct HttpAccess {
 }
 
 impl HttpAccess {
-    /// Serves at this listener whoever sends the token, which must be hard to guess.
+    /// Creates access through `listener` for clients that send `token`, which must be hard to
+    /// guess.
     pub fn new(listener: TcpListener, token: String) -> std::io::Result<Self> {
         Ok(Self {
             address: listener.local_addr()?,
@@ -43,13 +44,13 @@ impl HttpAccess {
         })
     }
 
-    /// The URL for a client.
+    /// Returns the endpoint's URL, for clients.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// The names under which it may be called, with the port: a name of somebody else that leads
-    /// here is not one of them.
+    /// Returns the `host:port` names that requests may use. Other names that resolve to this
+    /// address are rejected, which prevents DNS rebinding.
     fn names(&self) -> Vec<String> {
         let port = self.address.port();
         let own = self.address.to_string();
@@ -77,7 +78,7 @@ impl HttpAccess {
     }
 }
 
-/// Serves for ever.
+/// Accepts connections forever.
 pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
     let service = access.service(tasks);
     let token: Arc<str> = access.token.into();
@@ -88,7 +89,8 @@ pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or a client that went away: the next one may be luckier.
+            // Accepting fails if there are no file descriptors left or the client has disconnected.
+            // Both may be over soon.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -105,7 +107,7 @@ pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
                     })
                 }
             });
-            // A client that breaks off is its own business.
+            // A broken connection needs no handling.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;
@@ -115,7 +117,7 @@ pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
 
 type HttpBody = BoxBody<Bytes, Infallible>;
 
-/// What a request is answered with that may not be served.
+/// Returns the error response to a request without the token or with another path, or `None`.
 fn refusal(request: &Request<Incoming>, token: &str) -> Option<Response<HttpBody>> {
     if !is_authorized(request.headers(), token) {
         let mut response = plain(
@@ -136,7 +138,8 @@ fn plain(status: StatusCode, text: &'static str) -> Response<HttpBody> {
     response
 }
 
-/// Every byte is looked at, so that how long it takes tells only the length.
+/// True if the request carries the token. Compares every byte, so the time it takes reveals only
+/// the token's length.
 fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers
         .get(AUTHORIZATION)

@@ -1,7 +1,7 @@
-//! One JSON-RPC message a line: what cannot be one is answered with an error that says why, and
+//! A transport with one JSON-RPC message per line. An invalid line is answered with an error and
 //! never ends the connection.
 //!
-//! Invariant: every request that is let through has an id that no other request under way has.
+//! Invariant: no two pending requests have the same id.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -24,18 +24,17 @@ use crate::lines::incoming;
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
-/// Lines of text in both directions.
 pub(super) struct LineTransport<W> {
     input: BoxStream<'static, io::Result<String>>,
     output: Arc<tokio::sync::Mutex<W>>,
     under_way: Arc<Mutex<HashSet<RequestId>>>,
-    /// Whether a request has opened the exchange: before that, nothing else means anything.
+    /// True once a request has opened the session. Before that, all other messages are dropped.
     opened: bool,
-    /// Fires when the input is over.
+    /// Canceled when the input ends.
     gone: CancellationToken,
 }
 
-/// A line that is no message: the error, and the id of what it answers.
+/// A line that is not a valid message: the error to send, and the id of the request it answers.
 struct BadLine {
     id: Value,
     code: i32,
@@ -57,7 +56,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
         }
     }
 
-    /// The message of a line; nothing where it is to be passed over.
+    /// Parses a line. Returns `None` for lines to ignore.
     fn read(&mut self, line: &str) -> Result<Option<RxJsonRpcMessage<RoleServer>>, BadLine> {
         if line.trim().is_empty() {
             return Ok(None);
@@ -81,7 +80,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
         let is_request = object.contains_key("method") && object.contains_key("id");
         let message = match serde_json::from_value::<RxJsonRpcMessage<RoleServer>>(value) {
             Ok(message) => message,
-            // Neither an answer nor a notification is answered.
+            // Invalid responses and notifications get no answer.
             Err(_) if !is_request => return Ok(None),
             Err(error) => {
                 return Err(bad(
@@ -121,7 +120,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    // It is not answered any more.
+                    // A canceled request gets no response.
                     under_way.remove(id);
                 }
             }
@@ -131,8 +130,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
     }
 }
 
-/// Whether this request begins the exchange: a handshake, or one that brings what the handshake
-/// would say.
+/// True if a request opens the session: an `initialize` request, or a request whose metadata holds
+/// everything that `initialize` would transmit.
 fn opens(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     match request {
@@ -148,7 +147,6 @@ fn opens(request: &ClientRequest) -> bool {
     }
 }
 
-/// Writes a line whole.
 async fn write<W: AsyncWrite + Unpin>(
     output: &tokio::sync::Mutex<W>,
     mut line: Vec<u8>,
@@ -194,8 +192,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
                 Err(BadLine { id, code, message }) => {
                     let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
                     let output = Arc::clone(&self.output);
-                    // On its own: this may be dropped at any moment, and a line is written whole or
-                    // not at all.
+                    // Written by a task of its own, because this future may be dropped at any
+                    // moment and lines must not be cut.
                     tokio::spawn(
                         async move { write(&output, error.to_string().into_bytes()).await },
                     );

@@ -1,8 +1,8 @@
-//! The tasks of a server: each is a conversation, and runs as a session of its own on the thread of
-//! the server.
+//! The tasks of a server. Each task is a conversation and runs as a session of its own on the
+//! server's thread.
 //!
-//! Invariants: one run at a time works on a task; a session is open only while its run lasts, so
-//! that what is stored is all there is, and another process can go on with it.
+//! Invariants: a task has at most one run at a time. A session is open only while its run lasts, so
+//! the store holds the whole state and another process can continue the task.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,66 +21,66 @@ use super::tools::TaskRow;
 use super::view::{TaskApproval, TaskState, TaskStatus, TaskView};
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 
-/// So many tasks may run at once.
+/// The maximum number of tasks that run at the same time.
 const MOST_RUNNING: usize = 32;
-/// How long tasks may take to end when the server does.
+/// The time tasks may take to end when the server shuts down.
 const GOODBYE: Duration = Duration::from_secs(10);
 
-/// Something that cannot be done with a task, in a sentence for the caller.
+/// An operation on a task that failed, with a message for the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It is neither known here nor stored.
+    /// The task is neither known to this server nor stored.
     #[error("there is no task `{0}`; list_tasks shows the tasks of a project")]
     Unknown(String),
-    /// One run at a time works on a task.
+    /// The task already has a run.
     #[error("the task is still running; wait for it with get_task, or cancel it with cancel_task")]
     Running,
-    /// No more can run at once.
+    /// The maximum number of running tasks is reached.
     #[error("{MOST_RUNNING} tasks are running; wait for one of them, or cancel one")]
     TooMany,
-    /// There is nothing to work in.
+    /// The working folder does not exist.
     #[error("`{0}` is not a folder")]
     NoFolder(String),
-    /// The binary says why.
+    /// The host reported an error.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
-/// What a run of a task is begun with.
+/// The parameters of a run of a task.
 #[derive(Clone, Default)]
 pub struct RunRequest {
-    /// What the model reads; without it an interrupted turn goes on.
+    /// The prompt. Without one, an interrupted turn is resumed.
     pub prompt: Option<String>,
-    /// Another model than before, as `provider/model`.
+    /// A different model than before, as `provider/model`.
     pub model: Option<String>,
-    /// Another mode than before.
+    /// A different mode than before.
     pub mode: Option<PermissionMode>,
-    /// What it may use up.
+    /// Limits on the turns, tokens, cost and time of the run.
     pub limits: TurnLimits,
-    /// A person wrote the prompt: what it calls is put in its place.
+    /// True if a person wrote the prompt, so that its commands and mentions are expanded.
     pub typed: bool,
 }
 
-/// A task.
+/// A task that another program delegated to haft.
 pub struct DelegatedTask {
-    /// The id of its conversation.
+    /// The id of the task's conversation.
     pub id: ConversationId,
     cwd: PathBuf,
-    /// The first prompt, as long as nothing of the task is stored.
+    /// The first prompt, until the task is stored.
     first: Mutex<Option<String>>,
     state: watch::Sender<TaskState>,
     choices: Mutex<TaskChoices>,
-    /// Who waits for the answer to an approval.
+    /// The senders through which open approvals receive their answers, by approval id.
     replies: Mutex<HashMap<String, oneshot::Sender<ApprovalReply>>>,
     host: Arc<dyn Host>,
 }
 
-/// What was last chosen for a task.
+/// The settings that were last chosen for a task, and the state of its current run.
 struct TaskChoices {
     model: Option<String>,
     mode: Option<PermissionMode>,
     cancel: CancellationToken,
-    /// How many approvals were asked.
+    /// The number of approvals requested so far, from which their ids are made.
     approvals: u64,
 }
 
@@ -117,32 +117,32 @@ impl DelegatedTask {
         })
     }
 
-    /// How it stands now.
+    /// Returns a copy of the current state.
     pub fn state(&self) -> TaskState {
         self.state.borrow().clone()
     }
 
-    /// The prompt it was begun with, as long as nothing of it is stored.
+    /// Returns the first prompt, or `None` once the task is stored.
     pub fn first_prompt(&self) -> Option<String> {
         locked(&self.first).clone()
     }
 
-    /// What is known of it now.
+    /// Returns a copy of the part of the state that clients see.
     pub fn view(&self) -> TaskView {
         self.state.borrow().view.clone()
     }
 
-    /// To wait for news of it.
+    /// Returns a receiver that is notified when the state changes.
     pub(super) fn watch(&self) -> watch::Receiver<TaskState> {
         self.state.subscribe()
     }
 
-    /// Ends the run that works on it.
+    /// Cancels the current run.
     pub fn cancel(&self) {
         locked(&self.choices).cancel.cancel();
     }
 
-    /// Answers a call that waits. Says whether it still did.
+    /// Answers an open approval. Returns false if the approval is no longer open.
     pub fn reply(&self, approval: &str, reply: ApprovalReply) -> bool {
         locked(&self.replies)
             .remove(approval)
@@ -161,8 +161,8 @@ impl DelegatedTask {
         self.state.send_if_modified(|state| state.take(event));
     }
 
-    /// The conversation to open, and what it is given: a task of which nothing is stored begins
-    /// anew.
+    /// Returns the conversation to open and the prompt. A task that was never stored starts anew,
+    /// with its first prompt added before `prompt`.
     fn opening(&self, prompt: Option<String>) -> (Which, Option<String>) {
         let Some(title) = locked(&self.first).clone() else {
             return (Which::Named(self.id.as_str().to_owned()), prompt);
@@ -191,10 +191,11 @@ impl DelegatedTask {
     }
 }
 
-/// Who is asked: whoever reads the state of the task.
+/// Publishes approvals in the task's state, where clients read and answer them.
 struct TaskApprover(Arc<DelegatedTask>);
 
-/// An approval that is asked, until it is answered or its call is dropped.
+/// An open approval. Dropping it, because it was answered or its call was canceled, removes it from
+/// the task's state.
 struct OpenApproval<'a>(&'a DelegatedTask, String);
 
 impl Drop for OpenApproval<'_> {
@@ -232,17 +233,17 @@ impl Approver for TaskApprover {
     }
 }
 
-/// The tasks that this server knows.
+/// The tasks that this server has started or loaded.
 pub struct DelegatedTasks {
     host: Arc<dyn Host>,
     cwd: PathBuf,
     known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
     local: mpsc::UnboundedSender<LocalWork>,
-    /// Fires when the one client there is has gone.
+    /// Canceled when the only client has disconnected.
     pub(super) gone: CancellationToken,
 }
 
-/// A run that is to begin.
+/// A run that has been accepted but not started.
 struct StartedRun {
     task: Arc<DelegatedTask>,
     request: OpenRequest,
@@ -251,14 +252,14 @@ struct StartedRun {
     cancel: CancellationToken,
 }
 
-/// Something that is done where sessions run.
+/// A closure that runs on the thread of the sessions.
 type LocalWork = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
-/// The other end: where sessions run.
+/// The receiver of runs, on the thread of the sessions.
 pub struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
 
 impl TaskRuns {
-    /// Does what is wanted, until nobody can want anything any more.
+    /// Runs the work that [`DelegatedTasks`] sends, until its sender is dropped.
     pub async fn work(mut self) {
         while let Some(work) = self.0.recv().await {
             tokio::task::spawn_local(work());
@@ -306,7 +307,7 @@ impl StartedRun {
     }
 }
 
-/// A prompt that a person wrote, with what it calls in its place.
+/// Expands the commands and mentions of a prompt that a person wrote.
 async fn in_full(
     task: &Arc<DelegatedTask>,
     request: &OpenRequest,
@@ -327,8 +328,8 @@ async fn in_full(
         .await
 }
 
-/// Runs one turn. The session is closed when this returns, and somebody else may open the
-/// conversation.
+/// Runs one turn. The session is closed when this function returns, so that another process can
+/// open the conversation.
 async fn run(
     mut session: Session,
     task: &Arc<DelegatedTask>,
@@ -342,8 +343,8 @@ async fn run(
 }
 
 impl DelegatedTasks {
-    /// None yet; those that name no folder work in this one. [`TaskRuns::work`] must go on beside
-    /// it, on a thread of its own tasks.
+    /// Creates an empty list of tasks. Tasks without a folder work in `cwd`.
+    /// [`TaskRuns::run_until_closed`] must run at the same time, on a thread with a `LocalSet`.
     pub fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
         let (local, wanted) = mpsc::unbounded_channel();
         let tasks = Self {
@@ -356,22 +357,21 @@ impl DelegatedTasks {
         (Arc::new(tasks), TaskRuns(wanted))
     }
 
-    /// The tasks that were begun or asked for here.
+    /// Returns the tasks that were started or loaded by this server.
     pub fn known(&self) -> Vec<Arc<DelegatedTask>> {
         locked(&self.known).values().cloned().collect()
     }
 
-    /// The one of them with this id.
+    /// Returns a task that this server has started or loaded.
     pub fn known_as(&self, id: &ConversationId) -> Option<Arc<DelegatedTask>> {
         locked(&self.known).get(id).cloned()
     }
 
-    /// The version of haft.
     pub(super) fn version(&self) -> &str {
         self.host.version()
     }
 
-    /// Begins a new task in this folder.
+    /// Starts a new task in a folder, which may be relative to the server's folder.
     pub fn start(
         &self,
         cwd: Option<&str>,
@@ -392,9 +392,9 @@ impl DelegatedTasks {
         Ok(task)
     }
 
-    /// Begins a run of a task.
+    /// Starts a run of a task.
     pub fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
-        // The user may have chosen something else since.
+        // The user may have changed the configuration since the last run.
         self.host.reload()?;
         if locked(&self.known)
             .values()
@@ -419,7 +419,7 @@ impl DelegatedTasks {
         choices.cancel = cancel.clone();
         choices.model = request.model.or(choices.model.take());
         choices.mode = request.mode.or(choices.mode);
-        // Whoever is not at this machine does not decide that nothing holds.
+        // A remote client may not turn all protection off.
         let mode = match choices.mode.unwrap_or_else(|| self.host.mode()) {
             PermissionMode::Yolo => PermissionMode::Auto,
             mode => mode,
@@ -451,7 +451,8 @@ impl DelegatedTasks {
         Ok(())
     }
 
-    /// The task with this id, which another server or `haft` itself may have begun.
+    /// Returns the task with this id. It may have been started by another server or by `haft`
+    /// itself.
     pub async fn find(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
         let wanted = ConversationId::new(id);
         if let Some(known) = locked(&self.known).get(&wanted) {
@@ -472,7 +473,7 @@ impl DelegatedTasks {
         ))
     }
 
-    /// What the host says, which it says only where sessions run.
+    /// Calls the host on the thread of the sessions, because its futures are not `Send`.
     async fn ask_host<T: Send + 'static>(
         &self,
         ask: impl FnOnce(Arc<dyn Host>) -> LocalBoxFuture<'static, Result<T, HostError>>
@@ -483,7 +484,7 @@ impl DelegatedTasks {
         let host = Arc::clone(&self.host);
         let work = move || {
             let answer = ask(host);
-            // Whoever asked may have gone.
+            // The caller may have disconnected.
             async move { drop(sender.send(answer.await)) }.boxed_local()
         };
         let _ = self.local.send(Box::new(work));
@@ -492,7 +493,7 @@ impl DelegatedTasks {
             .unwrap_or_else(|_| Err(HostError::Failed("the server is about to end".to_owned())))
     }
 
-    /// A relative folder is one below the server's.
+    /// Resolves a folder relative to the server's folder.
     fn folder(&self, cwd: Option<&str>) -> Result<PathBuf, TaskError> {
         let folder = cwd.map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
         if folder.is_dir() {
@@ -502,8 +503,8 @@ impl DelegatedTasks {
         }
     }
 
-    /// The tasks and other conversations of the project around this folder, the newest first, and
-    /// how those stand that this server knows.
+    /// Returns the tasks and other conversations of the project that contains `cwd`, newest first.
+    /// Only tasks known to this server have a status.
     pub(super) async fn list(&self, cwd: Option<&str>) -> Result<Vec<TaskRow>, TaskError> {
         let folder = self.folder(cwd)?;
         let wanted = folder.clone();
@@ -529,7 +530,7 @@ impl DelegatedTasks {
             .collect())
     }
 
-    /// Cancels every task and waits until they have ended.
+    /// Cancels all tasks and waits until they have ended.
     pub async fn shut_down(&self) {
         self.gone.cancel();
         let known: Vec<_> = locked(&self.known).values().cloned().collect();
@@ -538,7 +539,7 @@ impl DelegatedTasks {
         }
         let ended = async {
             for task in &known {
-                // It fails where the task is gone, which is as good.
+                // Fails if the task no longer exists, which is fine.
                 let _ = task.watch().wait_for(|state| !state.runs).await;
             }
         };

@@ -1,4 +1,4 @@
-//! The tools, as a model reads them, and their arguments.
+//! The tools of the MCP server as a client's model sees them, and their arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::tasks::RunRequest;
 use super::view::{TaskStatus, TaskView};
 use crate::host::ListedConversation;
 
-/// The longest that a call may wait.
+/// The maximum time a call may wait, in seconds.
 const LONGEST_WAIT: f64 = 3600.0;
 
 /// How much a task may do without asking.
@@ -76,7 +76,7 @@ impl From<TaskLimits> for TurnLimits {
     }
 }
 
-/// How long a call waits that names so many seconds.
+/// Converts `wait_seconds` to a duration within the allowed range.
 pub(super) fn waiting_time(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST_WAIT)).unwrap_or_default()
 }
@@ -224,7 +224,7 @@ pub(super) struct TaskRow {
 }
 
 impl TaskRow {
-    /// A conversation of the store.
+    /// Creates a row for a stored conversation.
     pub(super) fn stored(status: Option<TaskStatus>, one: ListedConversation) -> Self {
         let updated_at = Some(one.updated_at.to_string());
         Self {
@@ -236,7 +236,7 @@ impl TaskRow {
         }
     }
 
-    /// A task of which nothing is stored yet.
+    /// Creates a row for a task that is not stored yet.
     pub(super) fn unstored(view: TaskView, name: String) -> Self {
         Self {
             task_id: view.task_id,
@@ -257,10 +257,10 @@ pub(super) struct TaskList {
     pub(super) left_out: usize,
 }
 
-/// What a server that knows nothing of haft tells its model.
+/// The instructions that the server sends to a client's model.
 pub(super) const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// What the tools are and do.
+/// Returns the definitions of all tools.
 pub(super) fn all() -> Vec<Tool> {
     let acts = || {
         ToolAnnotations::new()
@@ -326,12 +326,13 @@ fn tool<A: JsonSchema, R: JsonSchema>(
     tool
 }
 
-/// The schema of a type with everything in its place: not every client follows references.
+/// Returns the schema of a type with all references inlined, because some clients do not resolve
+/// references.
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {
     let plain = RecursiveTransform(|schema: &mut schemars::Schema| {
-        // `uint64` and the like are formats of Rust, and clients warn about them.
+        // Formats such as `uint64` are specific to Rust, and clients warn about them.
         schema.remove("format");
-        // The width of a doc comment must not show in a description.
+        // Line breaks of a doc comment must not appear in a description.
         if let Some(Value::String(description)) = schema.get_mut("description") {
             *description = description.replace('\n', " ");
         }
@@ -344,7 +345,7 @@ fn schema<T: JsonSchema>() -> Arc<JsonObject> {
     Arc::new(schema.as_object().cloned().unwrap_or_default())
 }
 
-/// The arguments of a call.
+/// Parses the arguments of a call.
 pub(super) fn arguments<T: DeserializeOwned>(given: Option<JsonObject>) -> Result<T, ErrorData> {
     serde_json::from_value(Value::Object(given.unwrap_or_default())).map_err(|error| {
         ErrorData::invalid_params(format!("the arguments do not fit: {error}"), None)

@@ -1,5 +1,5 @@
-//! What is known of a task, as its tools give it: made from the events of its runs, or from its
-//! stored messages.
+//! The state of a task as its tools return it, built from the events of its runs or from its stored
+//! messages.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The tools that end a turn, by the names they are stored with.
+/// Tools that end a turn, under the names with which calls are stored.
 const ASK: &str = "ask_followup_question";
 const PLAN: &str = "plan_mode_respond";
 const COMPLETE: &str = "attempt_completion";
@@ -138,23 +138,23 @@ fn as_list<S: serde::Serializer>(
     }))
 }
 
-/// A task and what is needed to follow it.
+/// The state of a task: the view for clients, and what is needed to update it.
 #[derive(Clone, Debug, Default)]
 pub struct TaskState {
-    /// What is known of it.
+    /// The view for clients.
     pub view: TaskView,
-    /// Whether a session has it.
+    /// True while the task has a run.
     pub runs: bool,
-    /// What happened last, for those who wait.
+    /// A description of the latest activity, for progress notifications.
     pub activity: String,
-    /// Whether the next text begins a message.
+    /// True if the next text starts a new message.
     fresh: bool,
-    /// Whether a request had no price.
+    /// True if a request had no price.
     unpriced: bool,
 }
 
 impl TaskState {
-    /// Another run begins.
+    /// Resets the state for another run.
     pub(super) fn begin(&mut self) {
         self.runs = true;
         "the task begins".clone_into(&mut self.activity);
@@ -164,7 +164,7 @@ impl TaskState {
         view.text.clear();
     }
 
-    /// Takes an event of the run in. Says whether there is news for those who wait.
+    /// Applies an event of the run. Returns true if waiting clients must be notified.
     pub(super) fn take(&mut self, event: &Event) -> bool {
         let main = event.agent == MAIN;
         match &event.body {
@@ -226,7 +226,7 @@ impl TaskState {
         false
     }
 
-    /// The run is over.
+    /// Records the result of the run.
     pub(super) fn finish(&mut self, result: TurnResult) {
         self.runs = false;
         let view = &mut self.view;
@@ -244,7 +244,7 @@ impl TaskState {
         self.activity = format!("the task is {}", result.outcome.name());
     }
 
-    /// The run is over without a result.
+    /// Records that the run ended without a result.
     pub(super) fn stop(&mut self, status: TaskStatus, message: String) {
         self.runs = false;
         self.view.approvals.clear();
@@ -253,7 +253,7 @@ impl TaskState {
         self.view.message = message;
     }
 
-    /// What the stored messages of a conversation say of it, which nobody works on here.
+    /// Derives the state of a task without a run from its stored messages.
     pub(super) fn of_messages(view: TaskView, messages: &[Message]) -> Self {
         let mut state = Self {
             view,

@@ -1,15 +1,15 @@
-//! Sends a reply while it arrives, as Anthropic's stream of content blocks.
+//! Converts a reply to Anthropic's stream of content blocks while it arrives.
 
 use haft_types::{CallPhase, EventBody};
 use serde_json::{Value, json};
 
 use crate::ToolNaming;
 
-/// The state of a reply that is sent in pieces.
+/// The state of a partially sent reply.
 #[derive(Debug, Default)]
 pub(super) struct PartialReply {
     begun: bool,
-    /// The number of blocks that were opened.
+    /// The number of blocks opened so far.
     blocks: usize,
     open: Option<PartialBlock>,
     calls: bool,
@@ -23,7 +23,7 @@ enum PartialBlock {
 }
 
 impl PartialReply {
-    /// Returns the stream events for an event of haft's.
+    /// Returns the stream events for one of haft's events.
     pub(super) fn take(&mut self, body: &EventBody, model: &str, naming: ToolNaming) -> Vec<Value> {
         let mut told = Vec::new();
         match body {
@@ -52,7 +52,8 @@ impl PartialReply {
                 self.enter(PartialBlock::Call(id.clone()), &empty, model, &mut told);
                 self.calls = true;
             }
-            // If another call has started since, the complete message contains the rest.
+            // If another call has started since, the complete message contains the rest of the
+            // arguments.
             EventBody::ToolCall {
                 id,
                 phase: CallPhase::Arguments,
@@ -79,7 +80,7 @@ impl PartialReply {
         told
     }
 
-    /// Opens a block of this kind unless it is open, and closes the one before.
+    /// Closes the open block and opens one of this kind, unless such a block is open already.
     fn enter(&mut self, kind: PartialBlock, empty: &Value, model: &str, told: &mut Vec<Value>) {
         if self.open.as_ref() == Some(&kind) {
             return;

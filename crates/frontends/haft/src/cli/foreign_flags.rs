@@ -1,10 +1,10 @@
-//! Flags that users of other agents type out of habit, and what does the same here.
+//! Flags that users of other agents type out of habit, with their equivalents in haft.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What to say of a flag that nobody knows here, where a task could have stood.
+/// Returns advice for an unknown flag that another agent has, if the command takes a task.
 pub(crate) fn advice(
     haft: &clap::Command,
     args: &[OsString],

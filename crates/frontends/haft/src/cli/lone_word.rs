@@ -1,7 +1,7 @@
-//! One word after `haft` is more often a mistyped command than a prompt: it is asked about before
+//! Checks a lone word after `haft`, which is more often a mistyped command than a prompt, before
 //! anything is sent to a model.
 //!
-//! At a terminal the user chooses; without one the word is refused. `--` before it says that it is
+//! At a terminal the user chooses; otherwise the word is rejected. `--` before the word marks it as
 //! a prompt.
 
 use std::ffi::OsString;
@@ -13,18 +13,19 @@ use crate::cli::options::{RunArgs, at_a_terminal};
 use crate::exit::usage_error;
 use crate::output;
 
-/// What becomes of a word that is no command.
+/// The meaning of a word in the place of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LoneWord {
-    /// It is a prompt, or there is no such word.
+    /// A prompt, or no lone word at all.
     Prompt,
-    /// This command was meant.
+    /// A mistyped command, with the name of the intended one.
     Command(String),
-    /// Nothing is done.
+    /// The user chose neither, so nothing is done.
     Left,
 }
 
-/// Settles what the word in the place of a command means.
+/// Determines whether the arguments are a prompt or a mistyped command; at a terminal, the user is
+/// asked.
 pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord> {
     let is_marked = std::env::args_os().any(|arg| arg == "--");
     let Some(word) = args
@@ -49,8 +50,7 @@ pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord>
     ask(word, near.as_ref(), &mut std::io::stdin().lock())
 }
 
-/// The command that arguments name which mean nothing, when its name is mistyped and more follows
-/// it.
+/// Returns the error message for arguments that cannot be parsed and begin with a mistyped command.
 pub(crate) fn mistyped(haft: &Command, args: &[OsString]) -> Option<String> {
     let word = word(args.first()?.to_str()?).filter(|word| !word.starts_with('-'))?;
     let known = haft.find_subcommand(word).is_some() || word == "help";
@@ -59,8 +59,8 @@ pub(crate) fn mistyped(haft: &Command, args: &[OsString]) -> Option<String> {
         .map(|near| format!("{}\n", refusal(word, Some(&near))))
 }
 
-/// The prompt when it is a single word that nothing marks as a prompt: no blank, no slash command,
-/// no mention, no shell command.
+/// Returns the prompt if it is a single word that nothing marks as a prompt: no blank, no slash
+/// command, no mention, no shell command.
 fn word(prompt: &str) -> Option<&str> {
     let is_word = !prompt.is_empty()
         && !prompt.contains(char::is_whitespace)
@@ -68,12 +68,12 @@ fn word(prompt: &str) -> Option<&str> {
     is_word.then_some(prompt)
 }
 
-/// What is close to the word.
+/// The closest match of a word.
 #[derive(Debug, PartialEq, Eq)]
 enum NearWord {
     /// A command, by its name.
     Command(String),
-    /// What other programs call so; this says what to do here.
+    /// A command of other agents, with advice on the equivalent in haft.
     Elsewhere(&'static str),
 }
 
@@ -107,7 +107,7 @@ fn near(haft: &Command, word: &str) -> Option<NearWord> {
     Some(NearWord::Command(name.to_owned()))
 }
 
-/// The word with each pair of neighbours swapped.
+/// Returns the word with each pair of neighboring characters swapped, one pair at a time.
 fn swaps(word: &str) -> impl Iterator<Item = String> {
     let chars: Vec<char> = word.chars().collect();
     (1..chars.len()).map(move |at| {
@@ -117,14 +117,14 @@ fn swaps(word: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The words [`elsewhere`] knows.
+/// The words for which [`foreign_word_advice`] has advice.
 const ELSEWHERE: [&str; 27] = [
     "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install",
     "version", "ask", "resume", "continue", "session", "sessions", "history", "exit", "quit",
     "status", "usage", "cost", "stats", "info", "plugin", "plugins", "recipe", "recipes",
 ];
 
-/// What a user of another agent expects by this word, and how it is done here.
+/// Returns advice on how haft does what a user of another agent expects of this word.
 fn elsewhere(word: &str) -> Option<&'static str> {
     Some(match word {
         "login" | "logout" | "auth" | "signin" => text!("cli-word-login"),

@@ -1,4 +1,4 @@
-//! Options that several commands take, and those of a run.
+//! Options that several commands share, and the options of a run.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use haft_claude::ClaudeOptions;
 use haft_types::PermissionMode;
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Common {
     /// Set a configuration value, such as `retry.attempts=2`; may be repeated.
@@ -91,7 +91,7 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "ask")]
     pub(crate) bg: bool,
 
-    /// Be this job.
+    /// Run as this job.
     #[arg(long, value_name = "ID", hide = true, conflicts_with = "bg")]
     pub(crate) job: Option<String>,
 
@@ -160,12 +160,12 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// What a command line of Claude Code says beside these.
+    /// Further options of a Claude Code command line.
     #[arg(skip)]
     pub(crate) claude: ClaudeOptions,
 }
 
-/// What `haft run` prints.
+/// Formats that `haft run` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// The answer on stdout, progress on stderr.
@@ -177,7 +177,7 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// What `haft run` reads.
+/// Formats that `haft run` reads from standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
     /// The task, or an attachment to it.
@@ -202,7 +202,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
         .ok_or_else(|| text!("cli-not-positive").into())
 }
 
-/// An input of a workflow.
+/// Parses an input of a workflow, `NAME=VALUE`.
 #[cfg(any(feature = "postgres", feature = "workflows"))]
 pub(crate) fn input(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or(text!("workflows-bad-input"))?;
@@ -214,7 +214,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
 }
 
-/// Whether a person sits in front of this process.
+/// Returns true if both stdin and stdout are terminals.
 pub(crate) fn at_a_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }

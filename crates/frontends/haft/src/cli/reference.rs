@@ -1,13 +1,13 @@
 //! The commands in groups: one list for `haft --help`, the README's table and `docs/commands.md`.
 //!
 //! A command's help line is written once, in its clap definition. A test writes it into the two
-//! pages, or fails where they differ.
+//! pages, or fails if they differ.
 
 use std::fmt::Write;
 
 use clap::Command;
 
-/// A heading of the help and the commands below it, in the order people meet them.
+/// A heading of the help, and the commands below it in the order in which people need them.
 type Group = (&'static str, &'static [&'static str]);
 
 const GROUPS: [Group; 8] = [

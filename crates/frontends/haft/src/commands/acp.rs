@@ -1,4 +1,4 @@
-//! `haft acp`: an agent for editors on standard input and output.
+//! `haft acp`: serves editors over the Agent Client Protocol, on standard input and output.
 
 mod host;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Whoever starts a protocol by hand is told what it waits for.
+/// Prints a note if stdin is a terminal: the command expects a program there, not a person.
 pub(crate) fn tell_who_types(command: &str) {
     if std::io::stdin().is_terminal() {
         output::tell(&format!(

@@ -1,5 +1,5 @@
-//! `haft rules`, `haft agents`, `haft skills`, `haft commands`, and the external ones of `haft
-//! tools`: what is known of a project, in one manner for all kinds.
+//! `haft rules`, `haft agents`, `haft skills`, `haft commands`, and the external tools of `haft
+//! tools`: one implementation for all kinds of project knowledge.
 
 mod change;
 mod items;
@@ -40,14 +40,14 @@ pub(crate) enum CatalogueCommand {
     },
     /// Show an entry.
     Show {
-        /// Its name.
+        /// The entry's name.
         name: String,
         #[command(flatten)]
         output: JsonArgs,
     },
     /// Add an entry to this project, or for all your projects with `--user`.
     Add {
-        /// Its name.
+        /// The entry's name.
         name: String,
         /// A Markdown file to copy, or the folder of a skill; standard input when absent.
         #[arg(value_name = "FILE")]
@@ -60,22 +60,22 @@ pub(crate) enum CatalogueCommand {
     },
     /// Remove an entry from a folder of haft's.
     Remove {
-        /// Its name.
+        /// The entry's name.
         name: String,
         #[command(flatten)]
         common: Common,
     },
 }
 
-/// Where a command works.
+/// The folders, the project and the configuration that a command works with.
 pub(super) struct CatalogueContext {
     pub(super) settings: Settings,
     project: Project,
     pub(super) paths: KnowledgePaths,
     trust_state: TrustState,
-    /// How external tools are used.
+    /// The help texts of external tools.
     pub(super) help: ToolHelp,
-    /// The names of tools that are built in.
+    /// The names of built-in tools.
     built_in: Vec<String>,
 }
 
@@ -108,12 +108,13 @@ impl CatalogueContext {
         self.built_in.iter().any(|one| one == name)
     }
 
-    /// The model an agent runs on whose file names this one, and why it is another.
+    /// Returns the model that runs an agent whose file names `named`, and the reason if it is a
+    /// different one.
     pub(super) fn model_of(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
         haft_agent::model_of_agent(self.settings.environment(), &self.settings.config, named)
     }
 
-    /// What servers offer of a kind, as far as it is known.
+    /// Returns the known prompts of servers, which are listed as commands.
     fn prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
             KnowledgeKind::Commands => Ok(self.settings.prompt_sources(&self.project)?.prompts()),
@@ -173,7 +174,7 @@ pub(crate) fn run(
     Ok(ProcessExit::Completed)
 }
 
-/// The names of a kind, each with its description.
+/// Lists the names of a kind, each with its description.
 pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
     let Ok(place) = CatalogueContext::find(haft, &Common::default()) else {
         return Vec::new();
@@ -186,7 +187,7 @@ pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is wrong with files, and why those of the project are missing.
+/// Reports problems with files, and that files of an untrusted project are missing.
 pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.trust_state.is_trusted() {
         output::tell(&text!(
@@ -267,7 +268,7 @@ fn shadowed_json(one: &Shadowed) -> Value {
     json!({"name": one.name, "path": one.path, "by": by})
 }
 
-/// What is not used because another comes first, and where was looked.
+/// Describes which files are shadowed by others, and which folders were searched.
 pub(super) fn details(
     kind: KnowledgeKind,
     shadowed: &[Shadowed],
@@ -315,7 +316,7 @@ fn kind_column(kind: KnowledgeKind) -> &'static str {
     }
 }
 
-/// A prompt of a server among the commands.
+/// Converts a server's prompt to JSON, as one of the commands.
 fn of_prompt(prompt: &OfferedPrompt) -> Value {
     let OfferedPrompt {
         name,
@@ -388,7 +389,7 @@ pub(super) fn show(
 }
 
 impl CatalogueListing {
-    /// The one of a name, or which there are.
+    /// Returns the item of this name; otherwise the error lists the known names.
     fn get(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list
             .iter()

@@ -18,7 +18,7 @@ pub(crate) fn print_notice(notice: &ClaudeNotice) {
     output::tell(&format!("haft: {text}"));
 }
 
-/// Returns the error for a flag of Claude Code's that haft refuses.
+/// Returns the error message for a flag of Claude Code that haft rejects.
 pub(crate) fn refusal(flag: &str) -> String {
     text!("claude-refused", flag)
 }

@@ -1,5 +1,5 @@
-//! `haft commit`: has the model of the role `commit` word a message for what is staged, and commits
-//! with it.
+//! `haft commit`: asks the model of the role `commit` for a message for the staged changes, and
+//! commits with it.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -23,11 +23,11 @@ use crate::output;
 use crate::wiring;
 
 const PROMPT: &str = include_str!("commit/prompt.md");
-/// The name of the conversation, which is stored: it is the same in every language.
+/// The name of the conversation. It is stored, so it is not translated.
 const TITLE: &str = "A commit message";
-/// Messages before this one that show how they are written here.
+/// The option of `git log` for the number of earlier messages, which show the model their style.
 const EXAMPLES: &str = "-8";
-/// Files whose content is nobody's business, by how their names end or begin.
+/// Endings and beginnings of the names of files whose content must not be sent to the model.
 const SECRET_ENDINGS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".keystore", ".jks"];
 const SECRET_BEGINNINGS: [&str; 4] = [".env", "id_rsa", "id_ed25519", ".npmrc"];
 
@@ -37,7 +37,7 @@ pub(crate) struct CommitArgs {
     #[arg(value_name = "HINT")]
     pub(crate) words: Vec<String>,
 
-    /// The same as an option.
+    /// Like HINT, as an option.
     #[arg(short = 'm', long = "message", value_name = "HINT")]
     pub(crate) hint: Option<String>,
 
@@ -68,7 +68,7 @@ pub(crate) struct CommitArgs {
 pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
-    // git runs what a repository configures, so it is not run in one that nobody trusts.
+    // git runs programs that a repository configures, so it must not run in an untrusted one.
     let (_, trust_state) = knowledge(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         return Err(usage_error(text!(
@@ -138,7 +138,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     Ok(ProcessExit::Completed)
 }
 
-/// What the model is asked.
+/// Builds the prompt for the model.
 fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
     let before = git
         .line(["log", EXAMPLES, "--format=%s", "--no-show-signature"])
@@ -166,7 +166,8 @@ fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
     )
 }
 
-/// Asks the model, in a conversation beside those of the project, without tools.
+/// Asks the model for the message, without tools, in a conversation that is not listed with those
+/// of the project.
 fn worded(
     args: &CommitArgs,
     settings: &Settings,
@@ -205,8 +206,8 @@ fn worded(
     })
 }
 
-/// What is kept from commands, and so from the model: secrets of well-known programs, what the
-/// configuration hides, and what rules keep from being read.
+/// Returns the paths that are hidden from commands, and so from the model: secrets of well-known
+/// programs, paths that the configuration hides, and paths that rules make unreadable.
 fn hidden(
     settings: &Settings,
     project: &Project,
@@ -247,7 +248,7 @@ fn is_secret(path: &Path, hidden: &[PathBuf]) -> bool {
             .any(|beginning| name.starts_with(beginning))
 }
 
-/// The message in a reply: small models fence or quote it all the same.
+/// Returns the message in a reply, without the code fence that small models add despite the prompt.
 fn message(reply: &str) -> String {
     let reply = reply.trim();
     let inside = reply
@@ -260,7 +261,7 @@ fn message(reply: &str) -> String {
     lines.join("\n")
 }
 
-/// What wording the message cost.
+/// Formats the cost of the message.
 fn spent(result: &TurnResult) -> String {
     let tokens = result.usage.all_input() + result.usage.output;
     match result.cost {
@@ -269,7 +270,8 @@ fn spent(result: &TurnResult) -> String {
     }
 }
 
-/// Whether the user says yes. Without a terminal nobody can.
+/// Asks the user whether to commit, and returns true if the user agrees. Without a terminal,
+/// returns false.
 fn agreed() -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() || !std::io::stderr().is_terminal() {

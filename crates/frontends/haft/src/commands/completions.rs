@@ -1,8 +1,8 @@
-//! `haft completions`: scripts for shells that ask haft itself what can stand there, so that ids,
-//! models and names are known.
+//! `haft completions`: shell scripts that ask haft itself for candidates, so that ids, models and
+//! names are completed, too.
 //!
-//! The script calls haft with [`VARIABLE`] set. Whatever cannot be read then is not offered;
-//! nothing is printed but candidates.
+//! The script calls haft with [`REQUEST_VARIABLE`] set. Data that cannot be read then yields no
+//! candidates, and nothing but candidates is printed.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::haft::Haft;
 use crate::jobs::JobFolder;
 use crate::wiring;
 
-/// Says to the process that a shell asks for candidates.
+/// The environment variable that a shell sets to request candidates.
 const VARIABLE: &str = "HAFT_COMPLETE";
 
 pub(crate) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
@@ -37,7 +37,7 @@ pub(crate) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Answers a shell, if one asks.
+/// Answers a shell's request for candidates. Returns `None` if there is no such request.
 pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     std::env::var_os(VARIABLE)?;
     let here = std::env::current_dir().ok();
@@ -51,8 +51,7 @@ pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> O
     }
 }
 
-/// The command with candidates for the values that only haft knows, and its inner commands
-/// likewise.
+/// Adds candidates to the arguments of a command and its subcommands whose values only haft knows.
 fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     let parent = path.to_owned();
     let command = command.mut_args(|arg| match candidates(&parent, arg.get_id().as_str()) {
@@ -75,10 +74,10 @@ fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     })
 }
 
-/// Values and what to say of each.
+/// Returns values, each with a description.
 type Offer = fn(&Haft) -> Vec<(String, String)>;
 
-/// What can stand in an argument of a command.
+/// Returns the source of candidates for an argument of a command.
 fn candidates(path: &str, arg: &str) -> Option<Offer> {
     let noun = path.split(' ').nth(1).unwrap_or("run");
     Some(match (noun, arg) {
@@ -115,7 +114,7 @@ fn candidates(path: &str, arg: &str) -> Option<Offer> {
 fn of_store(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> {
     let list = || {
         let settings = haft.load_quietly(&Common::default()).ok()?;
-        // A look must not make a database.
+        // A completion must not create a database.
         if settings.config.store.url.is_none() && !settings.places.database().exists() {
             return None;
         }

@@ -1,10 +1,9 @@
-//! `haft demo`: a scripted model drives the real agent to a real fixed bug, with no key and no
-//! network.
+//! `haft demo`: a scripted model drives the real agent to fix a real bug, without a key or network.
 //!
 //! Only the model is scripted. The request goes through a real socket in the real wire format, the
-//! tools really read, edit and run, and the test of the sample project really fails before and
-//! passes after. The run is in mode `ask` and confined, as a first run of the user is: a rule
-//! allows the test, and the edit is asked about.
+//! tools really read, edit and run, and the test of the sample project fails before and passes
+//! after. The run is in mode `ask` and confined, like a user's first run: a rule allows the test,
+//! and the edit needs approval.
 
 mod approval;
 
@@ -69,7 +68,6 @@ const SAMPLE: [(&str, &str, u32); 3] = [
     ("README.md", include_str!("demo/sample/README.md"), 0o644),
 ];
 
-/// Runs the demo.
 pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = haft_files::temporary_folder(&std::env::temp_dir(), "haft-demo-");
     let no_folder = |error| {
@@ -115,7 +113,7 @@ pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Whether the edit was allowed.
+/// The user's answer to the approval of the edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DemoAnswer {
     Allowed,
@@ -132,7 +130,7 @@ fn write_sample(project: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Runs the sample's test, shows what it prints, and says whether it passed.
+/// Runs the sample's test, prints its output, and returns true if it passed.
 fn run_test(project: &Path) -> anyhow::Result<bool> {
     let output = Command::new("./test.sh").current_dir(project).output()?;
     for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -160,14 +158,14 @@ async fn drive(
         haft.project(Some(project))?,
         which,
     );
-    // A user who says no ends the demo: the scripted model cannot think of another way.
+    // A user who refuses ends the demo, because the scripted model has no alternative.
     let refused = CancellationToken::new();
     plan.mode = PermissionMode::Ask;
     plan.task.approver = Some(Arc::new(DemoApprover {
         refused: refused.clone(),
     }));
     let places = Places::under(&home.join("home"), haft.environment().clone());
-    // It was written here a moment ago.
+    // The project was written a moment ago by this process, so it can be trusted.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
     let settings = Settings::new(places, config);
     let mut session = settings.open_session(plan).await?;
@@ -240,7 +238,7 @@ impl EventSink for DemoListener {
                 window,
             });
         }
-        // The printer mentions the sandbox only where it is weak.
+        // The printer mentions the sandbox only if it is weak; the demo always does.
         if let EventBody::Conversation {
             sandbox: Some(status),
             ..

@@ -1,4 +1,4 @@
-//! `haft doctor`: whether everything haft keeps and needs is as it should be.
+//! `haft doctor`: checks everything that haft stores and needs.
 
 mod installation;
 mod salvage;
@@ -50,7 +50,7 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
             ];
             (checks, settings)
         }
-        // The store is looked at all the same.
+        // The store is checked nevertheless.
         Err(error) => (
             vec![broken_configuration(&error)],
             Settings::new(places, Config::default()),
@@ -88,8 +88,8 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
     })
 }
 
-/// The check of a configuration that cannot be loaded: its first problem, and the others as
-/// details.
+/// Returns the check of a configuration that cannot be loaded: its first problem, with the others
+/// as details.
 fn broken_configuration(error: &anyhow::Error) -> Check {
     let problems = in_one_line(error);
     let mut lines = problems.lines().map(str::to_owned);
@@ -107,7 +107,7 @@ fn patient(places: &Places, config: &Config) -> Patient {
     }
 }
 
-/// Which command helps with what was found.
+/// Returns the hint that names the command for a finding.
 fn hint(check: &Check) -> Option<&'static str> {
     match (check.name, check.health) {
         ("database", CheckHealth::Damaged) => Some(text!("doctor-hint-damaged")),

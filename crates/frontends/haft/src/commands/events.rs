@@ -1,4 +1,4 @@
-//! `haft events`: what programs read and write, made from the types themselves.
+//! `haft events`: the JSON lines that programs read and write, generated from the types themselves.
 
 mod page;
 
@@ -33,14 +33,14 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Whether haft writes a line or reads it: what may be absent differs.
+/// The direction of a line, which determines the fields that may be absent.
 #[derive(Clone, Copy)]
 enum LineDirection {
     Out,
     In,
 }
 
-/// The JSON schema of a type, with everything it is made of in place.
+/// Returns the JSON schema of a type, with all subschemas inlined.
 fn schema<T: JsonSchema>(way: LineDirection) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);

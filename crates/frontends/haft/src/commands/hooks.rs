@@ -1,4 +1,4 @@
-//! `haft hooks`: which commands are run at points of a run, and whose they are.
+//! `haft hooks`: lists the commands that haft runs at points of a run, and where they come from.
 
 use clap::{Args, Subcommand};
 use haft_agent::knowledge;
@@ -33,7 +33,7 @@ pub(crate) fn run(haft: &Haft, command: Option<HooksCommand>) -> anyhow::Result<
 fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let (mut paths, trust_state) = knowledge(&settings.places, &haft.project(None)?)?;
-    // They are shown whether or not they would run: that is what is asked.
+    // Hooks are listed whether or not they would run.
     paths.trusted = true;
     let mut problems = Vec::new();
     let found = hooks::load(

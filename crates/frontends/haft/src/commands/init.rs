@@ -1,8 +1,8 @@
-//! `/init`: the prompt that has the model write an AGENTS.md from what it finds, and what that will
-//! cost.
+//! `/init`: the prompt that makes the model write an AGENTS.md from what it finds, and the
+//! estimated cost.
 //!
-//! Only names of files are put into the prompt: the model reads them with its tools, as far as
-//! rules let it.
+//! The prompt contains only names of files: the model reads them with its tools, as far as rules
+//! allow.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use haft_types::{Price, TokenCounter};
 use crate::haft::Settings;
 
 const PROMPT: &str = include_str!("init/prompt.md");
-/// The command's name, unless the user has one of that name.
+/// The command's name, unless the user has a custom command of this name.
 pub(crate) const NAME: &str = "init";
 const GUIDE: &str = "AGENTS.md";
 
-/// Files that say most about a project, by their names in any folder near its root.
+/// Names of files that tell most about a project, in any folder near its root.
 const TELLING: [&str; 22] = [
     "README.md",
     "README",
@@ -43,27 +43,28 @@ const TELLING: [&str; 22] = [
     "composer.json",
     "deno.json",
 ];
-/// How deep such files are looked for.
+/// The maximum depth of such files below the root.
 const TELLING_DEPTH: usize = 2;
 const MOST_TELLING: usize = 12;
-/// Names of files that the prompt shows.
+/// Maximum file names in the prompt.
 const MOST_FILES: usize = 200;
 
-/// Tokens of a request beside the prompt: the system message, tools and documents, roughly.
+/// Estimated tokens of a request besides the prompt: the system message, tools and documents.
 const FIXED: u64 = 9_000;
-/// Requests such a task takes, and what the replies hold together, roughly.
+/// Estimated requests of such a task.
 const REQUESTS: u64 = 5;
+/// Estimated tokens of all replies together.
 const OUTPUT: u64 = 3_000;
-/// Bytes of a token, roughly.
+/// Estimated bytes per token.
 const BYTES: u64 = 4;
 
-/// What is sent for `/init`, and what is said before it.
+/// The prompt that replaces `/init`, and the estimate shown before it is sent.
 pub(crate) struct GuidePrompt {
     pub(crate) text: String,
     pub(crate) quote: String,
 }
 
-/// What stands behind `/init` in a prompt that calls it.
+/// Returns the text after `/init` if a prompt calls it and no custom command has its name.
 pub(crate) fn called<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
     let called = prompt.trim().strip_prefix('/')?;
     let (name, wishes) = called
@@ -73,7 +74,7 @@ pub(crate) fn called<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a 
     (name == NAME && own()).then_some(wishes.trim())
 }
 
-/// The prompt for a project, with what the model will cost that answers it.
+/// Returns the prompt for a project, with the estimated cost of the model that answers it.
 pub(crate) fn prompt(
     settings: &Settings,
     model: Option<&str>,
@@ -111,8 +112,7 @@ pub(crate) fn prompt(
     GuidePrompt { text, quote }
 }
 
-/// The estimate, as it is told before anything is sent: files are read at the first request and
-/// sent with each that follows.
+/// Formats the estimate. Files are read at the first request and sent with each that follows.
 fn quote(read: u64, price: Option<Price>) -> String {
     let first = FIXED + read;
     let again = first * (REQUESTS - 1);
@@ -132,7 +132,7 @@ fn quote(read: u64, price: Option<Price>) -> String {
     }
 }
 
-/// What lies in a project, without what git ignores.
+/// The files of a project, without those that git ignores.
 struct ProjectFiles {
     names: Vec<String>,
     all_shown: bool,

@@ -1,4 +1,4 @@
-//! `haft jobs`: runs in the background.
+//! `haft jobs`: background runs.
 
 mod kill;
 mod show;
@@ -85,7 +85,7 @@ pub(crate) fn run(haft: &Haft, command: JobsCommand) -> anyhow::Result<ProcessEx
     Ok(ProcessExit::Completed)
 }
 
-/// The jobs of this user.
+/// Opens the folder with this user's jobs.
 fn jobs(haft: &Haft, common: &Common) -> anyhow::Result<JobFolder> {
     Ok(JobFolder::at(haft.load(common)?.places.jobs()))
 }
@@ -116,10 +116,10 @@ fn attach(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Shows the events of a job as `haft run` would have.
+/// Prints the events of a job as `haft run` would have.
 fn watch(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
     follow(job, wait, |line| {
-        // A line of another version of haft may say what this one does not know.
+        // A line that another version of haft wrote may be unknown to this one.
         if let Ok(event) = serde_json::from_str::<Event>(line) {
             printer.event(&event);
         }
@@ -134,7 +134,7 @@ fn tell_death(job: &BackgroundJob) {
     }
 }
 
-/// What became of a job that gave no result, and what can be done.
+/// Describes why a job ended without a result, and what can be done.
 fn death(job: &BackgroundJob) -> String {
     let message = job.error_output();
     let why = if message.is_empty() {

@@ -1,4 +1,4 @@
-//! `haft lib`: documentation of libraries, fetched with git and sent with every request.
+//! `haft lib`: documentation of libraries, which is fetched with git and sent with every request.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -219,11 +219,11 @@ fn refresh(place: &LibraryContext) -> anyhow::Result<()> {
         GitReach::Local,
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
-    // git creates files as the umask allows.
+    // git creates files with the permissions of the umask.
     Ok(haft_files::tighten_tree(&repository)?)
 }
 
-/// Checks the repository out; what failed half way leaves nothing.
+/// Fetches the repository and checks it out. A failure leaves no partial checkout behind.
 fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let source = libraries.source().map_err(|error| told(&error))?;
@@ -245,7 +245,7 @@ fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
     haft_files::tighten_tree(&target)?;
-    // Files lost in a power failure are fetched again.
+    // Files that a power failure destroys are fetched again.
     Ok(haft_files::rename(
         &target,
         &repository,
@@ -253,11 +253,11 @@ fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
     )?)
 }
 
-/// git on the repository of libraries.
+/// Runs git on the repository of libraries.
 struct LibraryGit<'a> {
     program: GitProgram,
     folder: &'a Path,
-    /// The socket of the user's agent for keys.
+    /// The socket of the user's key agent.
     agent: Option<PathBuf>,
 }
 
@@ -270,8 +270,8 @@ impl<'a> LibraryGit<'a> {
             wiring::runtime()?.block_on(set_up_sandbox(places, of_sandbox, mode, Vec::new()))?;
         let host = &places.environment;
         let root = place.project.root.as_path();
-        // The whole environment: of it git gets what leads to the network, an agent for keys
-        // included.
+        // The whole environment: git receives from it what it needs for the network, including a
+        // key agent.
         let program = GitProgram::find(
             &host.supervisor(),
             &sandbox,
@@ -293,7 +293,8 @@ impl<'a> LibraryGit<'a> {
         })
     }
 
-    /// What it takes to fetch from this source: for `ssh`, the user's agent for keys.
+    /// Returns the network access for fetching from this source; for `ssh`, including the user's
+    /// key agent.
     fn network<'b>(&'b self, source: &'b str) -> GitReach<'b> {
         GitReach::Network {
             source,
@@ -301,8 +302,8 @@ impl<'a> LibraryGit<'a> {
         }
     }
 
-    /// What the repository brings is never run: it is fetched with the user's configuration, and
-    /// checked out without.
+    /// Runs git. The repository is fetched with the user's configuration but checked out without
+    /// it, so that nothing in the repository is ever run.
     fn run(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
         let folder = self.folder.display();
         let dir = format!("--git-dir={folder}/.git");
@@ -319,7 +320,7 @@ impl<'a> LibraryGit<'a> {
     }
 }
 
-/// Whether git would ask `ssh`: by its scheme, or as `host:path`.
+/// Returns true if git would use `ssh` for this source: by its scheme, or as `host:path`.
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),

@@ -1,4 +1,4 @@
-//! `haft logs`: what runs loaded, asked, did, and failed at.
+//! `haft logs`: shows what runs loaded, requested, did, and failed at.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,15 +54,15 @@ pub(crate) struct LogArgs {
     common: Common,
 }
 
-/// A run as the log tells it.
+/// A run that the log contains.
 struct LoggedRun {
     id: String,
     started: Timestamp,
     model: String,
     folder: String,
-    /// The outcome of its last turn; absent if it has not ended, or was killed.
+    /// The outcome of its last turn; `None` if it has not ended, or was killed.
     outcome: Option<String>,
-    /// Lines of level `warn` and `error`.
+    /// The number of lines of level `warn` and `error`.
     problems: usize,
 }
 
@@ -79,8 +79,8 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
         }
         return list(&runs, args.json);
     }
-    // Opened before the lines are read: one that arrives in between is shown twice rather than
-    // never.
+    // Opened before the lines are read, so that a line that arrives in between is shown twice
+    // rather than never.
     let follower = args.follow.then(|| Follower::new(&folder));
     let run = match (&args.run, args.all) {
         (Some(named), _) => Some(find_run(&folder, named)?),
@@ -91,7 +91,7 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
         line.level <= args.level && run.as_ref().is_none_or(|run| line.run == *run)
     };
     let most = args.lines.unwrap_or(usize::MAX);
-    // Most lines belong to other runs: they are not parsed.
+    // Most lines belong to other runs and need no parsing.
     let may_be_shown = |line: &str| run.as_ref().is_none_or(|run| line.contains(run));
     let lines = newest_lines(&folder, most, |line| {
         may_be_shown(line) && parse(line).is_some_and(|line| is_shown(&line))
@@ -128,7 +128,7 @@ fn last_run(folder: &Path) -> Option<String> {
     Some(parse(lines.first()?)?.run)
 }
 
-/// The processes that ran a turn, in the order in which they started it.
+/// Returns the processes that ran a turn, in the order of their first turns.
 fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
     let mut runs: Vec<LoggedRun> = Vec::new();
     let mut problems: BTreeMap<String, usize> = BTreeMap::new();
@@ -264,8 +264,8 @@ fn show(args: &LogArgs, lines: &[String]) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// A line for people: when, how severe, what, and its fields. The module is named where nothing
-/// else tells the source.
+/// Formats a line for people: its time, level, message and fields. The module is shown only if it
+/// is not one of haft's.
 fn as_text(line: &LogLine) -> String {
     let LogLine {
         time,

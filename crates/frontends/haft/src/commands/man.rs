@@ -1,4 +1,4 @@
-//! `haft man`: man pages, made from the command tree.
+//! `haft man`: man pages, generated from the command tree.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -53,25 +53,25 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// The date in the pages, without which they are not well formed: that of this version's command
-/// line.
+/// The date of the pages, without which they are not well-formed: the date of this version's
+/// command line.
 const DATE: &str = "2026-11-16";
 
 /// A page for `man`.
 pub(crate) struct ManPage {
-    /// Its name without the section: `haft-conversations-fork`.
+    /// The name without the section, such as `haft-conversations-fork`.
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-/// The whole command tree, without what is hidden.
+/// Returns the whole command tree, without the help command.
 fn tree() -> Command {
     let mut haft = Cli::definition().disable_help_subcommand(true);
     haft.build();
     haft
 }
 
-/// A page for every command.
+/// Returns a page for every visible command.
 pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
     fn add(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
         let shown = command.clone().display_name(name.to_owned());
@@ -82,7 +82,7 @@ pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
             .date(DATE)
             .source(source)
             .render(&mut text)?;
-        // An empty line is a paragraph; what breaks lines around it does nothing.
+        // An empty line starts a paragraph, so line breaks around it have no effect.
         let text = String::from_utf8(text)?.replace(".br\n\n.br\n", "\n");
         pages.push(ManPage {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! `haft mcp`: the MCP servers there are, and what they offer.
+//! `haft mcp`: manages MCP servers, and shows what they offer.
 
 mod add;
 mod list;
@@ -146,7 +146,7 @@ pub(crate) fn run(haft: &Haft, command: Option<McpCommand>) -> anyhow::Result<Pr
     }
 }
 
-/// The servers of this project and the user, and the names of those that are switched off.
+/// Loads the servers of this project and the user, and the names of the disabled ones.
 fn servers(
     haft: &Haft,
     common: &Common,
@@ -160,7 +160,7 @@ fn servers(
     )?)
 }
 
-/// The server of this name, or an error that names the others.
+/// Returns the server of this name; otherwise the error lists the known names.
 fn named<'a>(
     mcp: &'a DeclaredServers,
     name: &str,

@@ -43,7 +43,7 @@ pub(crate) enum NotesCommand {
     },
     /// Remove a note.
     Remove {
-        /// Its id, as `list` shows it.
+        /// The note's id, as `list` shows it.
         id: String,
         #[command(flatten)]
         common: Common,
@@ -115,7 +115,7 @@ async fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
 
 async fn show(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let (project, notes) = open(haft, &args.common).await?;
-    // What is gone may still have notes, under the name `list` shows.
+    // A path that was deleted may still have notes, under the name that `list` shows.
     let path = inside(&project, given)?.unwrap_or_else(|| given.to_owned());
     let mut notes = notes.list().await.map_err(told)?;
     notes.retain(|note| note.concerns(&path));
@@ -148,7 +148,8 @@ async fn add(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::R
     output::print(&text!("notes-added", note = line(&note)))
 }
 
-/// A folder or file as notes name it; none when it does not exist.
+/// Returns the name of a folder or file in notes, which is relative to the project, or `None` if it
+/// does not exist.
 fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     let path = match project.cwd.join(given).canonicalize() {
         Ok(path) => path,
@@ -174,7 +175,7 @@ fn line(note: &Note) -> String {
     format!("{} `{}`: {}\n", note.id, note.path, note.note)
 }
 
-/// An unknown name is a usage error; the rest is a failure.
+/// Turns an unknown name into a usage error. Other errors are failures.
 pub(super) fn told(error: PortError) -> anyhow::Error {
     match error {
         PortError::Unknown { .. } => usage_error(text!("notes-unknown", error)),

@@ -1,4 +1,4 @@
-//! `haft permissions`: what may happen without asking.
+//! `haft permissions`: the rules that decide what may run without approval.
 
 mod add;
 mod explain;
@@ -137,8 +137,8 @@ pub(crate) fn add_for_run(settings: &mut Settings, args: &RunArgs) -> anyhow::Re
     Ok(())
 }
 
-/// The permissions with the rules of the project where it is trusted, and without those for git
-/// where it is not.
+/// Restricts permissions to those for a project: a trusted project adds its own rules, and in an
+/// untrusted one the built-in rules for git are disabled.
 pub(crate) fn tightened(
     mut permissions: Permissions,
     settings: &Settings,
@@ -197,7 +197,7 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     output::print(&shown)
 }
 
-/// Who made a rule, as the table has it.
+/// Returns the name of a rule's origin in the table.
 fn source(origin: RuleOrigin) -> &'static str {
     match origin {
         RuleOrigin::User => "user",

@@ -1,4 +1,4 @@
-//! `haft proxy`: records and explains what any agent sends to its model.
+//! `haft proxy`: records and explains what another agent sends to its model.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ pub(crate) struct ProxyArgs {
     pub(crate) common: Common,
 }
 
-/// The port people write into configuration files.
+/// The default port, which users write into configuration files.
 const PORT: u16 = 8108;
 
 pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
@@ -89,8 +89,8 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
     ended
 }
 
-/// Where requests go: what is asked for, else where the agent would have sent them without the
-/// proxy.
+/// Returns the targets of requests: the given URL, else the servers that the agent would use
+/// without the proxy.
 fn upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<Upstreams> {
     let variable = |api| match api {
         Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
@@ -104,10 +104,10 @@ fn upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<
     upstreams.map_err(|error| usage_error(error.to_string()))
 }
 
-/// Waits for the command, or for the user to end the proxy.
+/// Waits until the command ends, or until the user stops the proxy.
 async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExit> {
     let Some((program, rest)) = args.command.split_first() else {
-        // Where signals cannot be waited for, the system's own way to end a program is left.
+        // If signals cannot be awaited, the process runs until the system ends it.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -125,8 +125,8 @@ async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExi
             error
         ))
     })?;
-    // A key that interrupts is the agent's: it goes to both, and the proxy stays until the agent
-    // has ended.
+    // The interrupt key reaches both processes but is meant for the agent, so the proxy stays until
+    // the agent has ended.
     let ignored = tokio::spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
     let status: ExitStatus = tokio::task::spawn_blocking(move || child.wait()).await??;
     ignored.abort();
@@ -137,7 +137,7 @@ async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExi
     })
 }
 
-/// The variables by which agents are pointed at a server.
+/// Returns the environment variables that point agents at a server.
 fn variables(address: SocketAddr) -> [(&'static str, String); 9] {
     let root = format!("http://{address}");
     let v1 = format!("http://{address}/v1");
@@ -154,7 +154,8 @@ fn variables(address: SocketAddr) -> [(&'static str, String); 9] {
     ]
 }
 
-/// codex reads its base URL from the configuration alone.
+/// Returns the arguments that point codex at the proxy: codex reads its base URL only from its
+/// configuration.
 fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String> {
     let is_codex = std::path::Path::new(program)
         .file_stem()
@@ -169,21 +170,22 @@ fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String
     }
 }
 
-/// One line a request. While an agent has the terminal they wait for its end.
+/// Prints one line per request. While an agent uses the terminal, the lines are held until it ends.
 #[derive(Clone)]
 struct ExplanationLines {
     held: Option<Arc<Mutex<String>>>,
     total: Arc<Mutex<RunTotal>>,
 }
 
-/// What a run of the proxy has seen.
+/// The totals of a run of the proxy.
 #[derive(Default)]
 struct RunTotal {
     requests: u64,
     breaks: u64,
     uncached: u64,
     append_only_uncached: u64,
-    /// What it cost, and what it would have cost; absent while no model had a price.
+    /// The cost, and what it would have been for a client that only appends; `None` while no model
+    /// had a price.
     cost: Option<(f64, f64)>,
 }
 
@@ -223,6 +225,7 @@ impl ExplanationLines {
         }
     }
 
+    /// Prints the held lines and the totals.
     fn finish(&self) {
         if let Some(held) = &self.held {
             held.lock()
@@ -265,7 +268,7 @@ impl RunTotal {
     }
 }
 
-/// What was paid, and what a client that only appends would have paid.
+/// Formats the cost, and what a client that only appends would have paid.
 fn cost(paid: Option<(f64, f64)>) -> String {
     match paid {
         Some((cost, ideal)) => {

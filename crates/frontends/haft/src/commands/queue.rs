@@ -1,4 +1,4 @@
-//! `haft queue`: tasks for workers.
+//! `haft queue`: adds, shows and cancels tasks for workers.
 
 mod add;
 mod show;
@@ -95,7 +95,7 @@ fn state(name: &str) -> Result<TaskState, String> {
     TaskState::of(name).ok_or_else(|| text!("queue-unknown-state").into())
 }
 
-/// The queue of the team store that is configured.
+/// Connects to the queue of the configured team store.
 fn queue(haft: &Haft, common: &Common) -> anyhow::Result<TaskQueue> {
     queue_of(&haft.load(common)?.config)
 }
@@ -130,7 +130,8 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
     Ok(ProcessExit::Completed)
 }
 
-/// Does something to each task; one it cannot be done to is an error, after the others.
+/// Applies `job` to each task. If it fails for some tasks, they are reported as an error after the
+/// others are done.
 fn change(
     haft: &Haft,
     args: &TaskIdArgs,

@@ -1,4 +1,4 @@
-//! `haft rag`: collections of documents a model can ask.
+//! `haft rag`: collections of documents that a model can query.
 
 mod change;
 mod list;
@@ -29,7 +29,7 @@ pub(crate) enum RagCommand {
     Add(RagAddArgs),
     /// Remove a collection and its index, but not the folders.
     Remove {
-        /// Its name.
+        /// The collection's name.
         name: String,
         #[command(flatten)]
         common: Common,
@@ -42,7 +42,7 @@ pub(crate) enum RagCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RagAddArgs {
-    /// Its name: ASCII letters, digits, `-` and `_`.
+    /// The collection's name: ASCII letters, digits, `-` and `_`.
     pub(crate) name: String,
     /// The folders.
     #[arg(
@@ -60,7 +60,7 @@ pub(crate) struct RagAddArgs {
     /// The environment variable that holds the server's key.
     #[arg(long, value_name = "NAME", requires = "url")]
     pub(crate) api_key_env: Option<String>,
-    /// What it is about, in a sentence, for the model.
+    /// A sentence that tells the model what the collection is about.
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     #[command(flatten)]
@@ -107,13 +107,13 @@ pub(crate) fn run(haft: &Haft, command: Option<RagCommand>) -> anyhow::Result<Pr
     Ok(ProcessExit::Completed)
 }
 
-/// The collection of a name, or which there are.
+/// Returns the collection of this name; otherwise the error lists the known names.
 fn named<'a>(rag: &'a ConfiguredCollections, name: &str) -> anyhow::Result<&'a Collection> {
     rag.collections
         .iter()
         .find(|one| one.name == name)
         .ok_or_else(|| {
-            // What is wrong with it is of more use than that it is not there.
+            // A problem with the collection is more useful than an error that it does not exist.
             if let Some(problem) = rag
                 .problems
                 .iter()

@@ -1,4 +1,4 @@
-//! `haft review`: has the model look at a change, and lets it do nothing but read.
+//! `haft review`: lets the model review a change, with tools that only read.
 
 pub(super) mod diff;
 
@@ -45,7 +45,7 @@ pub(crate) struct ReviewArgs {
     pub(crate) common: Common,
 }
 
-/// Which change is meant: what is not committed, unless one of these is given.
+/// The change to review: uncommitted work, unless one of these is given.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewOf {
     /// Review everything since this branch diverged from another one.
@@ -59,7 +59,7 @@ pub(crate) struct ReviewOf {
 
 const PROMPT: &str = include_str!("review/prompt.md");
 
-/// What a reviewer needs. Commands are not among them: in plan mode each would be refused.
+/// The tools of a reviewer. Commands are not included, because plan mode denies them.
 const TOOLS: [&str; 7] = [
     "read_file",
     "list_files",
@@ -73,7 +73,7 @@ const TOOLS: [&str; 7] = [
 pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
-    // git runs what a repository configures, so it is not run in one that nobody trusts.
+    // git runs programs that a repository configures, so it must not run in an untrusted one.
     let (_, trust_state) = knowledge(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         let root = project.root.display();

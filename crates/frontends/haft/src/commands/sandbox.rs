@@ -1,4 +1,4 @@
-//! `haft sandbox`: what holds commands in.
+//! `haft sandbox`: shows and tests the sandbox of commands.
 
 #[cfg(target_os = "linux")]
 mod test;

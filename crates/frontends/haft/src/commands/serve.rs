@@ -1,4 +1,4 @@
-//! `haft serve`: a local web page over conversations and what was sent.
+//! `haft serve`: a local web page that shows conversations and the requests sent to the model.
 
 mod opening;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
             }
         }
         let end = async {
-            // Where signals cannot be waited for, the system's own way to end a program is left.
+            // If signals cannot be awaited, the process runs until the system ends it.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }

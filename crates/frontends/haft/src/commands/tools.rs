@@ -1,4 +1,4 @@
-//! `haft tools`: what the model can call and run, how it is described to it, and how it was used.
+//! `haft tools`: the tools and programs that the model can call, their descriptions, and their use.
 
 mod every;
 mod list;
@@ -46,7 +46,8 @@ pub(crate) enum ToolsCommand {
     /// Add a program of your own, which the model runs as a command; for all your projects with
     /// `--user`.
     Add {
-        /// Its file name, without an extension or with that of its language, such as `lint.py`.
+        /// The program's file name, without an extension or with that of its language, such as
+        /// `lint.py`.
         name: String,
         /// The program to copy; standard input when absent.
         #[arg(value_name = "FILE")]
@@ -59,7 +60,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Remove a program from a folder of haft's.
     Remove {
-        /// Its file name.
+        /// The program's file name.
         name: String,
         #[command(flatten)]
         common: Common,
@@ -125,7 +126,7 @@ pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<
     Ok(ProcessExit::Completed)
 }
 
-/// Every tool there is.
+/// Returns the tools that every session has.
 pub(crate) fn registry(environment: &HostEnvironment) -> Registry {
     let supervisor = Arc::new(environment.supervisor());
     let readers = wiring::readers(&supervisor);
@@ -142,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// What every request of a project without agents, servers and collections carries.
+    /// The tools of every request in a project without agents, servers and collections.
     #[test]
     fn the_default_set_is_small() {
         for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {

@@ -1,4 +1,4 @@
-//! `haft trust`: whether the files of a folder are trusted.
+//! `haft trust`: trusts a folder, revokes the trust, or shows what would run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGran
         .collect()
 }
 
-/// What a server may reach once the folder is trusted.
+/// Describes what a server may access once the folder is trusted.
 fn described(name: &str, grant: &ServerGrant) -> String {
     let or_none = |all: Vec<String>| {
         if all.is_empty() {
@@ -139,11 +139,11 @@ fn told(trust_state: &TrustState) -> (&'static str, &[String]) {
     }
 }
 
-/// The most folders of a project that are looked through for instructions.
+/// Maximum folders of a project that are searched for instructions.
 const MOST_FOLDERS: usize = 20_000;
 
-/// The files whose text the model would be sent, as those find them who load them: in any case,
-/// nested, imported.
+/// Lists the files whose text would be sent to the model, as their loaders find them: always sent,
+/// nested, and imported.
 fn obeyed(places: &Places, project: &Project) -> Vec<String> {
     let knowledge = KnowledgePaths {
         root: project.root.clone(),
@@ -189,7 +189,7 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
     names
 }
 
-/// A path without the detours of an import.
+/// Resolves `..` and links in the folder of a path, which may come from an import.
 fn normal(path: &Path) -> PathBuf {
     match (
         path.parent().and_then(|folder| folder.canonicalize().ok()),
@@ -200,7 +200,8 @@ fn normal(path: &Path) -> PathBuf {
     }
 }
 
-/// The folders of a project, outermost first, and whether there are more.
+/// Lists the folders of a project, outermost first, and returns true if the list was cut at
+/// [`MAX_FOLDERS`].
 fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
     let mut all = vec![root.to_owned()];
     let mut at = 0;
@@ -220,15 +221,15 @@ fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
     (all, false)
 }
 
-/// What of a folder would run, and which instruction files would be sent, once it is trusted.
+/// The effects of trusting a folder: what would run, and which instruction files would be sent.
 pub(crate) struct TrustFootprint {
-    /// What would run.
+    /// The files that would run.
     pub(crate) footprint: Footprint,
     /// The files that would be sent to the model: at once, or when one beside them is touched.
     obeyed: Vec<String>,
-    /// What it would tighten.
+    /// The project's policy, which would tighten permissions.
     policy: ProjectPolicy,
-    /// What servers would be given.
+    /// The access that servers would be granted.
     pub(crate) asked: BTreeMap<String, ServerGrant>,
 }
 
@@ -245,7 +246,7 @@ impl TrustFootprint {
         }
     }
 
-    /// Whether trust would make no difference.
+    /// Returns true if trust would make no difference.
     pub(crate) fn is_nothing(&self) -> bool {
         self.footprint.files().is_empty() && self.obeyed.is_empty() && self.policy.shown.is_empty()
     }
@@ -254,7 +255,7 @@ impl TrustFootprint {
         self.footprint.files().keys().cloned().collect()
     }
 
-    /// It as text, not yet safe for a terminal.
+    /// Describes the effects as text, which is not yet safe for a terminal.
     pub(crate) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
         let (word, changed) = told(trust_state);
         let state = output::localised(word);

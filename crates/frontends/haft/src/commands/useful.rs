@@ -1,4 +1,4 @@
-//! `haft useful`: the file ranges a conversation keeps in view.
+//! `haft useful`: the file ranges that are sent with every request of a conversation.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ pub(crate) enum UsefulCommand {
     },
     /// Show the current lines of a file range, as the model sees them.
     Show {
-        /// Its number, as `list` shows it.
+        /// The range's number, as `list` shows it.
         number: u32,
         #[command(flatten)]
         of: OfConversation,
@@ -45,9 +45,9 @@ pub(crate) enum UsefulCommand {
     Add {
         /// The file.
         path: String,
-        /// Its lines, such as `10-20` or `7`.
+        /// The lines, such as `10-20` or `7`.
         lines: LineSpan,
-        /// Why it matters, in short.
+        /// A short reason why the lines matter.
         description: String,
         #[command(flatten)]
         of: OfConversation,
@@ -56,7 +56,7 @@ pub(crate) enum UsefulCommand {
     },
     /// Remove a file range from the context, but not the file.
     Remove {
-        /// Its number, as `list` shows it.
+        /// The range's number, as `list` shows it.
         number: u32,
         #[command(flatten)]
         of: OfConversation,
@@ -65,7 +65,7 @@ pub(crate) enum UsefulCommand {
     },
 }
 
-/// Which conversation is meant.
+/// The conversation that the command works on.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OfConversation {
     /// An id, the beginning of one, or a name; the current conversation when absent.
@@ -208,8 +208,8 @@ async fn show(
     )))
 }
 
-/// The range as it is in the file now. The file is named relative to the conversation's project
-/// where it lies inside.
+/// Returns the range as it is in the file now. A file in the conversation's project is named
+/// relative to the project.
 fn locate(
     haft: &Haft,
     conversation: &Conversation,
@@ -230,7 +230,7 @@ fn locate(
     let range = lines.start as usize..=lines.end as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default())
         .map_err(|error| usage_error(text!("useful-refused", given, error)))?;
-    // Fewer lines than asked for: the file ends before.
+    // There are fewer lines than requested if the file ends earlier.
     let shown = u32::try_from(text.lines().count())?;
     Ok(NewUseful {
         path: path

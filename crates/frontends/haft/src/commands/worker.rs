@@ -1,4 +1,4 @@
-//! `haft worker`: takes tasks from the team's queue.
+//! `haft worker`: takes tasks from the team's queue and runs them.
 
 mod host;
 mod meter;
@@ -46,8 +46,8 @@ pub(crate) struct WorkerArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// A worker that is silent for this many seconds loses its tasks to others. The same for all
-    /// workers.
+    /// A worker that is silent for this many seconds loses its tasks to others. Must be equal for
+    /// all workers.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) lease: Duration,
 
@@ -73,7 +73,7 @@ pub(crate) struct WorkerArgs {
     pub(crate) common: Common,
 }
 
-/// The address of the team store, and its queue.
+/// Connects to the queue of the configured team store.
 pub(crate) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
     let url = config
         .store
@@ -149,7 +149,7 @@ fn options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
     }
 }
 
-/// Metrics have a connection of their own, and a thread that ends with the process.
+/// Serves metrics with a separate connection, in a thread that ends with the process.
 fn metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| usage_error(text!("worker-cannot-listen", address, error));
     let listener = TcpListener::bind(address).map_err(cannot)?;
@@ -179,7 +179,8 @@ fn workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> 
     );
     let host = settings.environment();
     let sandbox = wiring::runtime()?.block_on(setup)?;
-    // The whole environment: of it git gets what leads to the network, an agent for keys included.
+    // The whole environment: git receives from it what it needs for the network, including a key
+    // agent.
     let git = GitProgram::find(
         &host.supervisor(),
         &sandbox,
@@ -201,7 +202,8 @@ fn workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> 
     })
 }
 
-/// The first signal has the worker take no more tasks, the second hands over what it has.
+/// Handles signals: after the first one the worker takes no more tasks, after the second it hands
+/// over its running tasks.
 fn on_signals(stop: &CancellationToken, at_once: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {

@@ -1,4 +1,4 @@
-//! `haft workflows`: steps for agents, each run once what it needs is done.
+//! `haft workflows`: runs workflows of agent steps, each step once the steps it needs are done.
 
 pub(crate) mod report;
 
@@ -44,7 +44,7 @@ pub(crate) enum WorkflowsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowRunArgs {
-    /// Its name.
+    /// The workflow's name.
     pub(crate) name: String,
 
     /// Set an input; may be repeated.
@@ -155,7 +155,7 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         cancel_on_signals(&run.cancel);
         run.run(held, printer).await
     };
-    // Steps are not moved between threads: one is enough to wait for models.
+    // Steps are not moved between threads: one thread is enough to wait for models.
     let report = wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
     let exit = if report.never_valid {
         ProcessExit::Usage
@@ -166,7 +166,7 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     Ok(exit)
 }
 
-/// Adds advice to the errors that the user can resolve.
+/// Converts an error of a run, and adds advice if the user can resolve it.
 fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
         WorkflowError::NoRun(_) => usage_error(text!("workflows-none-to-continue", error, name)),

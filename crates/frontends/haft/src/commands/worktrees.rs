@@ -1,4 +1,4 @@
-//! `haft worktrees`: the copies of projects that sub-agents worked in and that are still there.
+//! `haft worktrees`: lists and removes the remaining copies of projects that sub-agents worked in.
 
 use clap::{Args, Subcommand};
 use haft_agent::{knowledge, set_up_sandbox};
@@ -98,7 +98,7 @@ fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
         return Err(usage_error(text!("worktrees-no-repository", path)));
     };
     let project = haft.project(Some(root))?;
-    // git runs what a repository configures, so it is not run in one that nobody trusts.
+    // git runs programs that a repository configures, so it must not run in an untrusted one.
     if !knowledge(&settings.places, &project)?.1.is_trusted() {
         return Err(usage_error(text!(
             "review-untrusted",
@@ -108,7 +108,7 @@ fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
     let store = settings.store()?;
     let mode = PermissionMode::Plan;
     let (_held, sandbox) = wiring::runtime()?.block_on(async {
-        // Whoever works in it holds its conversation.
+        // A session that works in the copy holds the lock of its conversation.
         let held = store
             .try_lock(&ConversationId::new(copy.name.clone()))
             .await?;

@@ -1,5 +1,4 @@
-//! `/context`: what the next request would hold, part by part, and what happens as the window
-//! fills.
+//! `/context`: the parts of the next request, and what happens as the window fills.
 
 use haft_context::ShareOf;
 use haft_text::grouped;
@@ -9,7 +8,7 @@ use haft_types::{Layer, Segment, ToolSpec};
 use super::TuiSession;
 
 impl TuiSession<'_> {
-    /// What the next request would hold; none before there is a conversation.
+    /// Returns the parts of the next request, or `None` before there is a conversation.
     pub(super) fn context_parts(&self) -> Option<ContextParts> {
         let session = self.session.as_ref()?;
         let next = session.next_request()?;
@@ -91,13 +90,13 @@ impl TuiSession<'_> {
                 tokens(&reminders),
             ),
         ];
-        // As the model counts them, which is what the status line says and what pruning goes by.
+        // Scaled to the model's own count, which the status line shows and pruning uses.
         let used = budget.used() as f64;
         let counted = parts.iter().map(|part| part.tokens).sum::<u64>();
         for part in &mut parts {
             part.tokens = (part.tokens as f64 * used / counted.max(1) as f64).round() as u64;
         }
-        // What is not there needs no row, but for the parts everybody asks about.
+        // Empty parts are shown, except reminders.
         parts.retain(|part| part.tokens > 0 || part.layer != Layer::Reminders);
         let notes = self.fill_notes(budget.window);
         Some(ContextParts {
@@ -108,7 +107,7 @@ impl TuiSession<'_> {
         })
     }
 
-    /// What happens at which fill.
+    /// Describes at which fill of the window messages are pruned and archived.
     fn fill_notes(&self, window: u64) -> Vec<String> {
         let (Some(session), policy) = (&self.session, &self.settings.config.context) else {
             return Vec::new();
@@ -144,12 +143,12 @@ impl TuiSession<'_> {
     }
 }
 
-/// Whether a tool is there for MCP servers.
+/// Returns true if a tool belongs to MCP servers.
 fn is_of_servers(spec: &ToolSpec) -> bool {
     spec.name.starts_with("mcp__") || spec.name.contains("_mcp_")
 }
 
-/// The share of some tools of all of them, by what is sent of each.
+/// Returns the share of some tools in all tools, by the bytes sent.
 fn share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
     let bytes = |spec: &ToolSpec| {
         spec.name.len() + spec.description.len() + spec.parameters.to_string().len()

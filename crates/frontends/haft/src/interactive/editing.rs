@@ -1,5 +1,5 @@
-//! `/context edit`: what is sent, message by message, with the price of every change before it is
-//! made.
+//! `/context edit`: lists what is sent, message by message, and shows the price of every change
+//! before it is made.
 
 use haft_context::{ContextEdit as Kept, EditReach};
 use haft_engine::{CacheState, ContextLine, Session};
@@ -11,7 +11,7 @@ use haft_tui::{
 use super::TuiSession;
 
 impl TuiSession<'_> {
-    /// Every message, the newest first, and what can be done to it.
+    /// Lists every message, newest first, with the edits that can be made to it.
     pub(super) async fn context_list(&mut self) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &mut self.session else {
             return Ok(None);
@@ -42,7 +42,7 @@ impl TuiSession<'_> {
         .filter(|list| !list.rows.is_empty()))
     }
 
-    /// What an edit would cost, and whether it shall be made.
+    /// Asks whether to make an edit, and shows its cost.
     pub(super) async fn context_question(
         &mut self,
         edit: ContextEditRequest,
@@ -100,7 +100,7 @@ impl TuiSession<'_> {
     }
 }
 
-/// A message, and what can be done to it.
+/// Returns the row of a message, with the edits that can be made to it.
 fn row(line: &ContextLine) -> PickerRow {
     let cache = match line.cache {
         Some(CacheState::Cached) => text!("edits-cached"),
@@ -167,7 +167,7 @@ fn asked(action: ContextEditAction, message: String) -> PickerAction {
     )))
 }
 
-/// The edit as the conversation keeps it.
+/// Converts an edit to the form in which the conversation stores it.
 fn kept(session: &Session, edit: &ContextEditRequest) -> anyhow::Result<Kept> {
     let ids = |reach| {
         session

@@ -1,8 +1,8 @@
-//! What was sent in a project, kept for its next session.
+//! Stores the prompts that were sent in a project, for later sessions.
 //!
-//! Responsible for one file per project: a JSON string a line, oldest first. Invariant: only its
-//! user can read it, no secret that haft knows or recognises is in it, and sessions that run at
-//! once lose nothing of each other.
+//! Responsible for one file per project: a JSON string per line, oldest first. Invariant: only its
+//! owner can read the file, it contains no secret that haft knows or recognizes, and concurrent
+//! sessions lose no lines of each other.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use haft_files::{Durability, LockFile};
 use haft_text::Masker;
 
-/// A longer text was pasted, and is better looked for in its conversation.
+/// Longer texts were pasted; they are easier to find in their conversation.
 const LONGEST: usize = 16 * 1024;
 
-/// The history of a project.
+/// The prompt history of a project.
 pub(super) struct History {
     file: PathBuf,
     masker: Masker,
-    /// How many are kept.
+    /// The maximum number of texts kept.
     most: usize,
 }
 
@@ -26,7 +26,7 @@ impl History {
         Self { file, masker, most }
     }
 
-    /// What is kept, oldest first. What cannot be read is as good as nothing.
+    /// Returns the stored texts, oldest first. A file that cannot be read counts as empty.
     pub(super) fn load(&self) -> Vec<String> {
         let Ok(_lock) = self.lock() else {
             return Vec::new();
@@ -34,20 +34,21 @@ impl History {
         let mut texts = read(&self.file);
         if texts.len() > self.most {
             texts.drain(..texts.len() - self.most);
-            // It stays longer than it should be where that fails.
+            // If this fails, the file stays longer than its limit until the next load.
             drop(self.replace(&texts));
         }
         texts
     }
 
-    /// Keeps a text.
+    /// Stores a text, unless it is longer than [`MAX_TEXT_BYTES`] or the history is off. Errors are
+    /// ignored.
     pub(super) fn keep(&self, text: &str) {
         #[cfg(debug_assertions)]
         assert!(text != PANIC, "this was asked for");
         if self.most == 0 || text.len() > LONGEST {
             return;
         }
-        // Whoever is typing can do nothing about it.
+        // A user who is typing can do nothing about an error.
         drop(self.append(&self.masker.mask(text)));
     }
 
@@ -61,13 +62,13 @@ impl History {
         haft_files::replace(&self.file, lines.as_bytes(), Durability::Process)
     }
 
-    /// Held while the file is read or written. It is another file: this one may be replaced.
+    /// Locks the history. The lock is a separate file, because the history file may be replaced.
     fn lock(&self) -> io::Result<LockFile> {
         LockFile::wait(&self.file.with_extension("lock"))
     }
 }
 
-/// Ends a debug build in the middle of its interface, to see whether the terminal is given back.
+/// Text that makes a debug build panic inside its interface, to test that the terminal is restored.
 #[cfg(debug_assertions)]
 const PANIC: &str = "panic, please";
 

@@ -1,4 +1,4 @@
-//! `/inspect`: the page of `haft serve` for the conversation that is open, while haft runs.
+//! `/inspect`: the page of `haft serve` for the open conversation, while haft runs.
 
 use std::net::SocketAddr;
 
@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::TuiSession;
 
-/// Where the page is: its address, and the token it is opened with.
+/// The address of the page, and the token that opens it.
 pub(super) struct OpenPage {
     address: SocketAddr,
     token: String,
 }
 
 impl TuiSession<'_> {
-    /// Says where this conversation can be looked at; the page ends with haft.
+    /// Shows the address of the page for this conversation. The page closes when haft exits.
     pub(super) async fn inspect(&mut self, quit: &CancellationToken) -> anyhow::Result<()> {
         let page = match self.page.take() {
             Some(page) => page,

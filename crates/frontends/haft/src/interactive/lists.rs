@@ -1,4 +1,4 @@
-//! The lists the user chooses from: conversations, what was said, models, documents.
+//! The lists the user chooses from: conversations, messages, models, documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::rewind::typed_part;
 use crate::commands::changes::ConversationChanges;
 use crate::commands::models;
 
-/// How many rounds of a conversation are shown when it is resumed.
+/// The number of rounds shown when a conversation is resumed.
 const REPLAYED: usize = 3;
 /// Tools that end a turn, or wait for the user.
 const ENDING: [&str; 3] = [
@@ -27,7 +27,7 @@ const ENDING: [&str; 3] = [
 ];
 
 impl TuiSession<'_> {
-    /// The conversations of this project, the newest first.
+    /// Lists the conversations of this project, newest first.
     pub(super) async fn conversations(&self) -> anyhow::Result<PickerList> {
         let store = self.settings.store()?;
         let namespace = self.project.namespace();
@@ -62,7 +62,8 @@ impl TuiSession<'_> {
         })
     }
 
-    /// What the user said in this conversation, the newest first.
+    /// Lists the user's messages in this conversation, newest first, or returns `None` if there are
+    /// none.
     pub(super) async fn messages(&self) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &self.session else {
             return Ok(None);
@@ -111,7 +112,7 @@ impl TuiSession<'_> {
         Ok(Some(list).filter(|list| !list.rows.is_empty()))
     }
 
-    /// The models there are, with what the next request costs if they are asked.
+    /// Lists the usable models, with the price of the next request after a switch.
     pub(super) fn models(&self, filter: String) -> anyhow::Result<PickerList> {
         let now = match (&self.session, &self.chosen.model) {
             (Some(session), _) => Some(session.model().full_name()),
@@ -167,7 +168,8 @@ impl TuiSession<'_> {
         })
     }
 
-    /// What is sent to the model about files with every request.
+    /// Lists the documents and focus files that are part of every request, or returns `None` if
+    /// there are none.
     pub(super) fn files(&self) -> Option<PickerList> {
         let document = |(heading, text, tokens): (&str, &str, u32)| PickerRow {
             text: heading.to_owned(),
@@ -196,7 +198,8 @@ impl TuiSession<'_> {
         Some(list).filter(|list| !list.rows.is_empty())
     }
 
-    /// Whether the focus changes. Where nothing was sent yet, nothing has to be said first.
+    /// Asks whether to change the focus files, and shows the price. Before the first request the
+    /// change is free, so it is made at once.
     pub(super) fn focus_question(&mut self, focus: Focus) -> anyhow::Result<()> {
         let Some(quote) = self
             .session
@@ -259,7 +262,7 @@ impl TuiSession<'_> {
     }
 }
 
-/// What can be done with a focus file.
+/// Lists the actions for a focus file.
 fn what_of(path: &str) -> PickerList {
     let row = |text: &str, then| PickerRow {
         text: text.to_owned(),
@@ -282,7 +285,8 @@ fn what_of(path: &str) -> PickerList {
     }
 }
 
-/// Whether files go back too, where any were changed.
+/// Returns the action that rewinds to a message. If files were changed, it first asks whether to
+/// restore them.
 fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
     let back = |take_back| {
         PickerAction::Do(Operation::Rewind {
@@ -318,7 +322,7 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
     }))
 }
 
-/// What the calls of a conversation came to, to be opened.
+/// Returns the newest tool results of a conversation, which the user can open.
 pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let mut calls = HashMap::new();
     let mut results = Vec::new();
@@ -332,7 +336,7 @@ pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
             );
         }
     }
-    // Only those that can be looked at: each is copied.
+    // Only the results that can be opened, because each is copied.
     let newest = results
         .split_off(results.len().saturating_sub(MOST_RESULTS))
         .into_iter();
@@ -345,7 +349,7 @@ pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
         .collect()
 }
 
-/// What was said in the last rounds.
+/// Returns the messages of the last rounds.
 pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let messages = || history.iter().map(|entry| &entry.message);
     let rounds = messages().filter(|message| message.opens_round()).count();
@@ -368,7 +372,7 @@ pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     said.filter(|message| !is_empty(message)).collect()
 }
 
-/// Whether the last turn was cut off before its end.
+/// Returns true if the last turn was cut off before its end.
 pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
     let Some(reply) = history
         .iter()
@@ -383,7 +387,7 @@ pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
     }
 }
 
-/// How long ago something was, in short form.
+/// Formats how long ago a time was, in short form.
 pub(crate) fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {

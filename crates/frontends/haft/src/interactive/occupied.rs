@@ -1,4 +1,5 @@
-//! A conversation that another haft has open: who has it, and what can be done.
+//! Handles conversations that are open in another haft process: names the process, and offers
+//! choices.
 
 use haft_agent::SetupError;
 use haft_engine::{OpenError, Which};
@@ -10,10 +11,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::TuiSession;
 use super::lists::age;
 
-/// The number under which the wait shows.
+/// The id of the wait in the interface.
 const WAITING: u64 = u64::MAX - 1;
 
-/// What can be done, if that is why a conversation was not opened.
+/// Returns the choices if the error is that another process has the conversation open.
 pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
     let Some(SetupError::Open(OpenError::Store(StoreError::LockTimeout { what, holder, .. }))) =
         error.downcast_ref()
@@ -54,8 +55,8 @@ pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
 }
 
 impl TuiSession<'_> {
-    /// Opens a conversation once nobody else has it open; gives what the user wanted meanwhile and
-    /// is still to be done.
+    /// Waits until no other process has the conversation open, and opens it. Returns an operation
+    /// that arrived meanwhile and is still to be done.
     pub(super) async fn await_conversation(
         &mut self,
         id: String,
@@ -79,7 +80,7 @@ impl TuiSession<'_> {
                         break;
                     }
                     Some(Operation::Side(action)) => self.side_actions.start(action),
-                    // The interface lets everything else wait.
+                    // The interface holds back all other operations.
                     Some(_) => {}
                 },
                 lock = store.try_lock(&conversation) => match lock {

@@ -1,4 +1,4 @@
-//! Pictures that are pasted: files that are dropped on the terminal, and what the clipboard holds.
+//! Pasted images: files dropped on the terminal, and the image in the clipboard.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use haft_tui::{ImageSource, PastedImage};
 
-/// How long a program may take to give what the clipboard holds.
+/// Time that a program has to output the clipboard's image.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Programs that write the clipboard's picture to their output, the first that is there being
-/// asked.
+/// Programs that write the clipboard's image to stdout. The first one that is installed is used.
 const CLIPBOARD: [&[&str]; 3] = [
     &["wl-paste", "--no-newline", "--type", "image/png"],
     &[
@@ -24,7 +23,7 @@ const CLIPBOARD: [&[&str]; 3] = [
     &["pngpaste", "-"],
 ];
 
-/// Finds pictures for a session in this folder; those of the clipboard are kept until it ends.
+/// Finds images for a session in this folder. Clipboard images are kept until the session ends.
 pub(super) struct PastedImages {
     folder: PathBuf,
     home: Option<PathBuf>,
@@ -40,7 +39,7 @@ impl PastedImages {
         }
     }
 
-    /// The picture, if it is one that can be sent.
+    /// Returns the image, or `None` if the path names no image that can be sent.
     pub(super) fn find(&self, source: &ImageSource) -> Result<Option<PastedImage>, String> {
         match source {
             ImageSource::Path(path) => {
@@ -106,7 +105,7 @@ fn clipboard() -> Result<Vec<u8>, String> {
         while !reader.is_finished() && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // It may have ended by itself.
+        // The program may have ended by itself.
         drop(child.kill());
         drop(child.wait());
         return match reader.join() {
@@ -117,7 +116,7 @@ fn clipboard() -> Result<Vec<u8>, String> {
     Err(text!("interactive-clipboard-no-program").to_owned())
 }
 
-/// Width and height, as the head of the file says.
+/// Returns the width and height from the header of the file.
 fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     let at = |from: usize| {
         bytes
@@ -146,7 +145,7 @@ fn size(bytes: &[u8]) -> Option<(u32, u32)> {
             _ => Some((short(26)? & 0x3fff, short(28)? & 0x3fff)),
         };
     }
-    // JPEG: the frame is behind segments of known length.
+    // JPEG: the frame follows other segments, each of which begins with its length.
     let mut from = 2;
     loop {
         let [0xff, kind, high, low] = at(from)? else {

@@ -1,4 +1,4 @@
-//! Going back: to something that was said, and to files as they were.
+//! Returns to an earlier message of the conversation, and undoes and redoes file changes.
 
 use haft_changes::Mode;
 use haft_engine::Which;
@@ -8,8 +8,7 @@ use super::TuiSession;
 use crate::commands::changes::{self, ConversationChanges, Direction, RewindScope};
 
 impl TuiSession<'_> {
-    /// Goes back to before a message: the conversation as it was stays, a fork of it is gone on
-    /// with.
+    /// Rewinds to before a message. The conversation stays unchanged; a fork of it is opened.
     pub(super) async fn rewind(
         &mut self,
         message: &str,
@@ -18,7 +17,7 @@ impl TuiSession<'_> {
         let Some(id) = self.open_conversation() else {
             return Ok(());
         };
-        // Whoever goes back writes to it: it cannot be open.
+        // Rewinding writes to the conversation, so it must be closed first.
         self.close().await;
         let gone = self.go_back(&id, message, take_back).await;
         let (which, prompt) = match &gone {
@@ -34,7 +33,8 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    /// The id of the fork, and what was said there.
+    /// Rewinds, and returns the id of the conversation to open and the text that the user typed in
+    /// the removed message.
     async fn go_back(
         &self,
         id: &str,
@@ -64,7 +64,7 @@ impl TuiSession<'_> {
         self.change_list(Direction::Forth).await
     }
 
-    /// What would be done to files, and whether it shall be.
+    /// Asks whether to undo or redo, and shows what would happen to files.
     async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
         let Some(id) = self.open_conversation() else {
             return Ok(None);
@@ -124,7 +124,7 @@ impl TuiSession<'_> {
     }
 }
 
-/// What the user typed of a message: without what was put behind it.
+/// Returns the part of a prompt that the user typed, without text that haft appended.
 pub(super) fn typed_part(prompt: &str) -> &str {
     let behind = ["\n\n<system-reminder>\n", super::side_actions::OVERHEARD];
     let ends = behind.iter().filter_map(|mark| prompt.find(mark));

@@ -1,8 +1,8 @@
-//! The first start: from no model to one that answers, in a few questions.
+//! The questions of the first start, which end with a model that answers.
 //!
 //! Responsible for what is asked and written. Invariant: nothing is written before the model has
-//! answered; then the key, readable by its user alone, and the configuration that names it, or
-//! neither.
+//! answered; then the key, readable only by its user, and the configuration that names it are both
+//! written, or neither.
 
 mod local_server;
 
@@ -23,14 +23,14 @@ use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::{output, wiring};
 
-/// The provider's name where the user gave an address.
+/// The provider name of a server whose address the user typed.
 const OWN: &str = "own";
-/// Models of a server that are listed.
+/// Maximum models of a server that are listed.
 const LISTED: usize = 20;
 
-/// What came of it.
+/// The outcome of the setup.
 pub(super) enum SetupOutcome {
-    /// A model is configured, and has answered.
+    /// A model is configured and has answered.
     Model,
     /// The user wants to see the demo.
     Demo,
@@ -38,17 +38,17 @@ pub(super) enum SetupOutcome {
     Left,
 }
 
-/// Where the key comes from.
+/// The source of the key.
 enum KeySource {
-    /// None is needed.
+    /// No key is needed.
     None,
-    /// From where the provider's declaration says.
+    /// The source that the provider's declaration names.
     Declared,
-    /// From the user, just now.
+    /// A key that the user just typed.
     Typed(String),
 }
 
-/// What a failure is mended by.
+/// The question to repeat after a failure.
 enum RetryFrom {
     Provider,
     Key,
@@ -137,7 +137,7 @@ fn mended_by(failure: &ModelError) -> RetryFrom {
     }
 }
 
-/// Prints a line in words that stay whole.
+/// Prints a line that wraps between words.
 fn say(text: &str) -> anyhow::Result<()> {
     show(&format!("{text}\n"))
 }
@@ -167,8 +167,7 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
             (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
             (KeyState::There, None) => text!("setup-key-present").to_owned(),
-            // All of them in rows of their own would push what can be used at once off a small
-            // screen.
+            // A row for each of them would push the usable providers off a small screen.
             (KeyState::Missing, _) => {
                 others.push(format!("{}\u{a0}{name}", at + 1));
                 continue;
@@ -211,8 +210,8 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
     }
 }
 
-/// The providers haft knows, and whether a server of theirs on this machine answers: those first,
-/// then those whose key is there.
+/// Returns the built-in providers, each with whether its server on this machine answers. Answering
+/// servers come first, then providers whose key is present.
 fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
     for name in BuiltIn::get().providers() {
@@ -242,7 +241,7 @@ fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
         .collect())
 }
 
-/// Says that there is no such row, and what there is.
+/// Reports an unknown choice, and the valid ones.
 fn unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()> {
     let typed = haft_text::sanitise(typed);
     if typed.is_empty() {
@@ -251,7 +250,7 @@ fn unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()>
     say(&text!("setup-unknown-choice", typed, count, others))
 }
 
-/// The address of a server, and its API.
+/// Asks for the address of a server and its API.
 fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let url = loop {
         let Some(typed) = ask(text!("setup-url-question"), InputEcho::Visible)? else {
@@ -348,7 +347,7 @@ enum ModelChoice {
     Left,
 }
 
-/// Which model: one of those haft knows, else one of those the server lists, else any name.
+/// Asks for a model: one of those haft knows, else one of those the server lists, else any name.
 fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
     let known: Vec<_> = BuiltIn::get()
@@ -361,7 +360,7 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
             Ok(names) => names,
             Err(failure) => match mended_by(&failure) {
                 RetryFrom::Provider | RetryFrom::Key => return Ok(ModelChoice::Failed(failure)),
-                // Not every server has a list.
+                // Not every server can list its models.
                 RetryFrom::Model => Vec::new(),
             },
         }
@@ -431,7 +430,7 @@ fn write(settings: &Settings, provider: &str, model: &str, key: &KeySource) -> a
         with_model(&file, before, provider, model, own, kept.as_deref())
     });
     if let (Err(_), Some(kept)) = (&written, &kept) {
-        // The reason is reported; a key that nothing names must not stay.
+        // The error is reported; a key file that nothing names must not stay.
         drop(std::fs::remove_file(kept));
     }
     written
@@ -441,12 +440,13 @@ fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
     let told = |error: std::io::Error| {
         usage_error(text!("setup-key-unwritable", file = file.display(), error))
     };
-    // Replacing the file also drops the mode and the link it may have had.
+    // Replacing the file also removes its former permissions, or a link in its place.
     haft_files::replace(file, format!("{key}\n").as_bytes(), Durability::PowerCut).map_err(told)?;
     Ok(file.to_owned())
 }
 
-/// The text of the file with the model, its provider where that is new, and where its key is.
+/// Returns the text of the file with the model, its provider if it is new, and the location of its
+/// key.
 fn with_model(
     file: &Path,
     before: &str,
@@ -466,7 +466,7 @@ fn with_model(
         }
         if let Some(key) = key {
             if BuiltIn::get().provider(provider).is_some() {
-                // The built-in variable would go before the file.
+                // The built-in variable would take precedence over the file.
                 table.insert("api_key_env", value(""));
             }
             table.insert("api_key_file", value(key.display().to_string()));
@@ -477,7 +477,7 @@ fn with_model(
     Ok(after)
 }
 
-/// The provider's own table, made if it is not there.
+/// Returns the provider's table, which is created if missing.
 fn provider_table<'a>(document: &'a mut DocumentMut, provider: &str) -> Option<&'a mut Table> {
     let providers = config_file::section(document, "providers")?;
     providers

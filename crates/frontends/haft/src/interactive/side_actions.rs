@@ -1,5 +1,5 @@
-//! Actions outside the conversation: output of other commands of haft and of the user's shell, and
-//! file names.
+//! Actions outside the conversation: they run other commands of haft and commands of the user's
+//! shell, and list files.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -16,21 +16,21 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::output;
 
-/// Files that are offered at most.
+/// Maximum files offered.
 const FILES: usize = 20_000;
-/// What is shown of an output.
+/// The limits of the shown output.
 const SHOWN: CutLimits = CutLimits {
     lines: 200,
     bytes: 64 * 1024,
 };
 
-/// How long a program that is to end may take before it is killed.
+/// Time that a program has to end before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What stands between a prompt and the output of commands the user ran.
+/// The text between a prompt and the output of commands the user ran.
 pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
 
-/// Who gets the output of a program.
+/// The readers of a program's output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listeners {
     User,
@@ -38,7 +38,7 @@ enum Listeners {
     UserAndModel,
 }
 
-/// Does things on threads of their own.
+/// Runs actions on threads of their own.
 pub(super) struct SideActions {
     ui: UiHandle,
     /// haft itself.
@@ -46,15 +46,15 @@ pub(super) struct SideActions {
     project: Project,
     set: Vec<String>,
     running: RunningPrograms,
-    /// The number of the next command of the user.
+    /// The number of the next command.
     next: AtomicU64,
     /// Output of the user's commands that was not sent to the model yet.
     overheard: Arc<Mutex<Vec<String>>>,
-    /// How much of each is sent.
+    /// The limits of each output that is sent to the model.
     told: CutLimits,
 }
 
-/// Programs that run, each the first of its group, with the number of the command it is.
+/// Running programs, each the leader of its process group, with the number of its command.
 #[derive(Clone, Default)]
 struct RunningPrograms(Arc<Mutex<Vec<(u64, Pid)>>>);
 
@@ -63,11 +63,12 @@ impl RunningPrograms {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what is meant, with everything it started, and waits until it is gone.
+    /// Terminates the matching programs and everything they started, and waits until they are gone.
+    /// After [`STOP_TIMEOUT`] they are killed.
     fn end(&self, is_meant: impl Fn(u64) -> bool) {
         let signal = |signal| {
             for (_, group) in self.list().iter().filter(|(id, _)| is_meant(*id)) {
-                // It may have ended by itself.
+                // The program may have ended by itself.
                 kill_process_group(*group, signal).ok();
             }
         };
@@ -104,7 +105,7 @@ impl SideActions {
         }
     }
 
-    /// The prompt with the output of commands the user ran since the last one.
+    /// Appends the output of commands the user ran since the last prompt.
     pub(super) fn with_overheard(&self, prompt: String) -> String {
         let heard = std::mem::take(
             &mut *self
@@ -119,7 +120,7 @@ impl SideActions {
         }
     }
 
-    /// What a conversation changed in files.
+    /// Shows which files a conversation changed.
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
             Some(id) => self.start(SideAction::Haft(
@@ -163,7 +164,7 @@ impl SideActions {
         }
     }
 
-    /// Runs it and shows what it says.
+    /// Runs a command and shows its output.
     fn run(&self, mut command: Command, line: String, listeners: Listeners) {
         command
             .current_dir(&self.project.cwd)
@@ -209,13 +210,13 @@ impl SideActions {
         });
     }
 
-    /// Ends what still runs.
+    /// Stops all running programs.
     pub(super) fn end(&self) {
         self.running.end(|_| true);
     }
 }
 
-/// What a program printed, and how it ended.
+/// Returns a program's output, and after a failure how it ended.
 fn said(output: &std::io::Result<Output>) -> String {
     let output = match output {
         Ok(output) => output,
@@ -230,7 +231,7 @@ fn said(output: &std::io::Result<Output>) -> String {
     }
 }
 
-/// How a program ended, where it did not end well.
+/// Describes how a program ended, or returns `None` if it succeeded.
 fn ending(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) | (None, None) => None,
@@ -240,7 +241,7 @@ fn ending(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// Files under a folder, as paths from there, without what is ignored.
+/// Lists the files below a folder as relative paths, without hidden and ignored files.
 fn files(root: &std::path::Path) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(root)
         .hidden(true)

@@ -1,4 +1,4 @@
-//! The user's editor, opened on a text.
+//! Opens a text in the user's editor.
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
-//! What stands on the screen before anything is typed: where haft runs, with which model and mode,
-//! and one hint.
+//! The text on the screen before the first prompt: the folder, the model, the mode, and one hint.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use haft_types::PermissionMode;
 
 use crate::haft::Settings;
 
-/// The lines, whatever is not known left out.
+/// Returns the text of the start screen. Unknown parts are omitted.
 pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let folder = from_home(&project.cwd, home);
@@ -26,7 +25,7 @@ pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> St
     )
 }
 
-/// Another hint for each text that was sent before.
+/// Returns a hint, another one after each prompt that was sent.
 fn hint(setup: &Setup) -> &'static str {
     match setup.history.len() % 5 {
         0 => text!("interactive-hint-files"),
@@ -37,15 +36,16 @@ fn hint(setup: &Setup) -> &'static str {
     }
 }
 
-/// Says what confines commands; a session sets it up again. Nothing else runs meanwhile: a program
-/// that is started while haft is suspended would be stopped halfway.
+/// Shows which sandbox layer confines commands. The session sets up its own sandbox later. Nothing
+/// else may run meanwhile, because a program that is started while haft is suspended would be
+/// stopped halfway.
 pub(super) async fn report_sandbox(
     ui: &UiHandle,
     settings: &Settings,
     mode: PermissionMode,
     project: &Project,
 ) {
-    // What is wrong with it is said where it is needed.
+    // Problems with the sandbox are reported when it is needed.
     let set_up = set_up_sandbox(
         &settings.places,
         &settings.config.sandbox,
@@ -57,7 +57,8 @@ pub(super) async fn report_sandbox(
     }
 }
 
-/// Whether the terminal is known to take titles, notifications and links, or to leave them unread.
+/// Returns true if the terminal is known to support or ignore the escape sequences of titles,
+/// notifications and links.
 pub(super) fn takes_sequences() -> bool {
     let value = |name: &str| std::env::var(name).unwrap_or_default();
     let set = |name: &str| !value(name).is_empty();
@@ -94,11 +95,11 @@ pub(super) fn takes_sequences() -> bool {
         .any(set)
 }
 
-/// The branch that is checked out, or the commit where there is none.
+/// Returns the branch that is checked out, or the commit if there is no branch.
 fn branch(root: &Path) -> Option<String> {
     let git = root.join(".git");
     let git = match std::fs::read_to_string(&git) {
-        // A worktree names the folder of its own.
+        // In a worktree, `.git` is a file that names the git folder.
         Ok(text) => root.join(PathBuf::from(text.strip_prefix("gitdir:")?.trim())),
         Err(_) => git,
     };
@@ -110,7 +111,7 @@ fn branch(root: &Path) -> Option<String> {
     })
 }
 
-/// A folder as people write it.
+/// Abbreviates the home folder to `~`.
 fn from_home(folder: &Path, home: Option<&Path>) -> String {
     match home.and_then(|home| folder.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),

@@ -1,5 +1,4 @@
-//! The first question in a folder that is not trusted. It is asked before anything else is done
-//! there.
+//! Asks whether to trust the folder, before anything else is done there.
 
 use std::io::BufRead;
 
@@ -12,8 +11,8 @@ use haft_types::Clock as _;
 use crate::commands::trust::TrustFootprint;
 use crate::output;
 
-/// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes
-/// leaves it as it is.
+/// Asks whether to trust the folder, if that would make a difference. Any answer but yes leaves it
+/// untrusted.
 pub(super) fn settle(
     places: &Places,
     project: &Project,
@@ -34,12 +33,12 @@ pub(super) fn settle(
     output::print(&fitted(&reveal(&format!("{} ", text!("trust-question")))))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
-    // Several lines at once were pasted: none of them answers.
+    // Several lines at once were pasted, so none of them is an answer.
     if haft_messages::agreement(&answer) != Some(true) || haft_tui::has_more(std::io::stdin()) {
         return Ok(());
     }
     let trusted = list.trust_and_grant(&project.root, WallClock.now(), found.asked.clone())?;
-    // What is trusted must be what was shown.
+    // The content that is trusted must be the content that was shown.
     if trusted.files() != found.footprint.files() {
         list.revoke(&project.root)?;
         output::say(text!("trust-changed-meanwhile"))?;

@@ -1,4 +1,4 @@
-//! What takes time: a turn, and archiving. The user is heard meanwhile.
+//! Operations that take time: turns and archiving. The user's operations are handled meanwhile.
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ use crate::exit::usage_error;
 use crate::prompts::{self, INLINE, InlineCommands};
 
 impl TuiSession<'_> {
-    /// Runs one turn.
     pub(super) async fn turn(
         &mut self,
         text: String,
@@ -77,7 +76,7 @@ impl TuiSession<'_> {
             )
             .await
             .1;
-        // The interface still has what was not taken in.
+        // The interface still has the prompts that the turn did not read.
         session.drop_unread().await;
         next
     }
@@ -120,7 +119,7 @@ impl TuiSession<'_> {
                 let before = grouped(before);
                 self.tell(&text!("interactive-compacted", after, before));
             }
-            // These were reported already.
+            // Already reported by events.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
             (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), tokens) => {
                 let tokens = tokens.map_or_else(String::new, |(_, now)| {
@@ -133,7 +132,8 @@ impl TuiSession<'_> {
         next
     }
 
-    /// The prompt with what it calls expanded: a command, a prompt of a server, resources.
+    /// Returns the prompt with everything it calls expanded: a command, a server's prompt,
+    /// resources.
     async fn in_full(&self, text: String, cancel: &CancellationToken) -> anyhow::Result<String> {
         let interrupted = || usage_error(text!("interactive-interrupted"));
         let text = if self.sources.are_called(&text) {
@@ -152,7 +152,7 @@ impl TuiSession<'_> {
             for text in problems {
                 self.ui.tell(UiMessage::Told { text });
             }
-            // A rule for one line of a file is not remembered: the file may change.
+            // A rule for one line of a file is not remembered, because the file may change.
             let approver = self.ui.approver(Box::new(|_| Ok(())));
             let project = &self.project;
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
@@ -178,19 +178,19 @@ impl TuiSession<'_> {
     }
 }
 
-/// What is heard while something is done.
+/// Handles the user's operations while work runs.
 struct TurnControl<'a> {
     wanted: &'a mut UnboundedReceiver<Operation>,
     quit: &'a CancellationToken,
     side_actions: &'a SideActions,
     mode: &'a mut PermissionMode,
-    /// None while the prompt is made.
+    /// `None` while the prompt is expanded.
     running: Option<RunningTurn>,
 }
 
-/// The ways into a turn that runs.
+/// Access to a running turn.
 struct RunningTurn {
-    /// Delivers prompts into it.
+    /// Delivers prompts to the turn.
     hub: Arc<Hub>,
     switch: ModeSwitch,
     conversation: String,
@@ -208,7 +208,7 @@ impl RunningTurn {
 }
 
 impl TurnControl<'_> {
-    /// Waits for the work, hearing what the user wants in the meantime.
+    /// Waits for the work, and handles the user's operations meanwhile.
     async fn attend<T>(
         mut self,
         work: impl Future<Output = T>,
@@ -218,7 +218,8 @@ impl TurnControl<'_> {
         let mut next = Continuation::Stay;
         loop {
             tokio::select! {
-                // What was wanted with an answer holds for what that lets run.
+                // Operations first: a mode that arrives with an approval must apply to the call
+                // that the approval lets run.
                 biased;
                 operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => {
                     next = self.hear(operation, cancel).await;
@@ -228,7 +229,7 @@ impl TurnControl<'_> {
         }
     }
 
-    /// Does what can be done while the turn runs.
+    /// Handles an operation while the turn runs. Operations that must wait for its end are ignored.
     async fn hear(
         &mut self,
         operation: Option<Operation>,
@@ -239,7 +240,7 @@ impl TurnControl<'_> {
                 cancel.cancel();
             }
             Some(Operation::Join(text)) => {
-                // What cannot be delivered waits in the interface until the turn is over.
+                // A prompt that cannot be delivered waits in the interface until the turn is over.
                 if let Some(running) = &self.running {
                     let text = self.side_actions.with_overheard(text);
                     let from = USER.to_owned();
@@ -271,7 +272,7 @@ impl TurnControl<'_> {
                 );
             }
             Some(Operation::Side(action)) => self.side_actions.start(action),
-            // The interface lets these wait until the turn is over.
+            // The interface holds these back until the turn is over.
             Some(
                 Operation::Submit(_)
                 | Operation::New
@@ -291,7 +292,7 @@ impl TurnControl<'_> {
                 | Operation::Inspect,
             ) => {}
             Some(Operation::Quit) | None => {
-                // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
+                // A user who does not want to wait for the end of the turn can press Ctrl-C.
                 self.quit.cancel();
                 cancel_on_signals(self.quit);
                 return Continuation::Leave;

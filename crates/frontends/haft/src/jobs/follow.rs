@@ -8,8 +8,8 @@ use anyhow::Context;
 
 use super::BackgroundJob;
 
-/// Gives every event line to `show`: those there are, and with `wait` those to come until the job
-/// ends.
+/// Passes every event line to `show`: the existing lines, and with `wait` also new lines until the
+/// job ends.
 pub(crate) fn follow(
     job: &BackgroundJob,
     wait: bool,
@@ -21,10 +21,10 @@ pub(crate) fn follow(
     let mut lines = BufReader::new(file);
     let mut line = String::new();
     loop {
-        // Looked at before reading: what was written before the end is read after it.
+        // Checked before reading, so that lines written before the end are still read.
         let running = wait && job.is_running();
         while lines.read_line(&mut line)? > 0 {
-            // The rest of a line that is half written comes with the next look.
+            // The rest of a half-written line is read in the next iteration.
             if line.ends_with('\n') {
                 show(line.trim_end())?;
                 line.clear();

@@ -1,4 +1,4 @@
-//! Starts a job, and is one.
+//! Starts a background job, and turns the started process into the job.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,11 +16,12 @@ use haft_types::{Clock, IdSource};
 use super::{BackgroundJob, JobFolder, JobRequest};
 use crate::exit::usage_error;
 
-/// How long a job has to store its task. After that it may still begin; nobody waits for it.
+/// Time that a job has to store its task. The job may still start later, but the process that
+/// started it stops waiting.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts this very command line as a job. Returns once the task is stored, so that nothing said to
-/// it can be lost any more.
+/// Starts the command line of this process as a job. Returns once the task is stored, so that the
+/// prompt can no longer be lost.
 pub(crate) fn start(
     program: &OwnProgram,
     jobs: &JobFolder,
@@ -81,8 +82,8 @@ fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob
     Ok(BackgroundJob { folder, told })
 }
 
-/// The arguments of this process with `--job=ID` in place of `--bg`. What stands after `--` is the
-/// task.
+/// Returns the arguments of this process with `--job=ID` in place of `--bg`. Arguments after `--`
+/// are the task and stay unchanged.
 fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> {
     let mut ours = true;
     let replaced = arguments.map(|argument| {
@@ -96,10 +97,10 @@ fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> 
     replaced.collect()
 }
 
-/// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock
-/// until it ends.
+/// Turns this process into the job: it detaches from the terminal, and holds the job's lock until
+/// it exits.
 pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<LockFile> {
-    // Fails only where it is the leader of its group, which no child just started is.
+    // Fails only for the leader of a process group, which a child that was just started never is.
     rustix::process::setsid().context(text!("jobs-cannot-leave-terminal"))?;
     let path = jobs.folder.join(id).join("lock");
     let lock =

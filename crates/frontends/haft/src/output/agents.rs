@@ -1,4 +1,5 @@
-//! What sub-agents do, a line each for people. Their text goes to the agent that started them.
+//! Prints what sub-agents do, one line per event. Their answers are not printed: they go to the
+//! agent that started them.
 
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase, ToolStatus};
 

@@ -1,5 +1,4 @@
-//! Prints the events of a run in one of the three formats, or as the messages another program's
-//! readers know.
+//! Prints the events of a run in one of the three output formats, or as messages of Claude Code.
 
 use haft_claude::ClaudeMessages;
 use haft_engine::EventSink;
@@ -8,18 +7,18 @@ use serde_json::Value;
 
 use crate::cli::options::OutputFormat;
 
-/// Prints events as they come.
+/// Prints events as they arrive.
 #[derive(Default)]
 pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
-    /// In whose shape, if not our own.
+    /// The JSON format, if it is not haft's own.
     messages: Option<ClaudeMessages>,
-    /// Text of the current reply. Only when a call follows is it clear that it is not the answer.
+    /// Text of the current reply. It is the answer unless a tool call follows.
     text: String,
-    /// Whether everything goes to stdout: what was run elsewhere is only read here.
+    /// True if progress goes to stdout, too: for a run that another process executes.
     on_stdout: bool,
-    /// Whether a collector is told of it.
+    /// True if events are also exported as trace spans.
     #[cfg(feature = "otel")]
     traced: bool,
 }
@@ -33,7 +32,7 @@ impl Printer {
         }
     }
 
-    /// Progress on stdout too.
+    /// Prints progress on stdout, too.
     pub(crate) fn all_on_stdout(self) -> Self {
         Self {
             on_stdout: true,
@@ -41,7 +40,7 @@ impl Printer {
         }
     }
 
-    /// The same, where this process runs what is printed.
+    /// Exports traces, too: for a run that this process executes.
     #[cfg(feature = "otel")]
     pub(crate) fn traced(self) -> Self {
         Self {
@@ -50,7 +49,7 @@ impl Printer {
         }
     }
 
-    /// The same, where JSON has the shape of these messages.
+    /// Prints JSON as these messages instead of haft's own events.
     pub(crate) fn with_messages(self, messages: ClaudeMessages) -> Self {
         Self {
             messages: Some(messages),
@@ -88,8 +87,8 @@ impl EventSink for Printer {
 }
 
 impl Printer {
-    /// One line on stderr for what a person wants to follow; the answer alone goes to stdout, at
-    /// the end.
+    /// Prints one line on stderr for each event that people want to follow. Only the answer goes to
+    /// stdout, at the end.
     fn tell(&mut self, body: &EventBody) {
         let line = match body {
             EventBody::Text { text } => {
@@ -135,11 +134,11 @@ impl Printer {
                 )
             }
             EventBody::Error { message, code, .. } => {
-                // Text of a reply that failed is void.
+                // Text of a failed reply is discarded.
                 self.text.clear();
                 format!("haft: {}", super::hints::hinted(message, code))
             }
-            // Printed when the configuration was loaded.
+            // Already printed when the configuration was loaded.
             EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE => return,
             EventBody::Notice { message, code } => {
                 format!("haft: {}", super::hints::hinted(message, code))
@@ -189,9 +188,9 @@ impl Printer {
                     )));
                 }
                 match result.outcome {
-                    // A failure was printed with its error event.
+                    // The error event has already printed the failure.
                     Outcome::Completed | Outcome::Failed => return,
-                    // Why it was denied was printed with the call.
+                    // The result of the call has already printed why it was denied.
                     Outcome::Waiting if result.code == "denied" => {
                         format!("haft: {}", text!("output-denied"))
                     }
@@ -231,8 +230,8 @@ impl Printer {
     }
 }
 
-/// The one argument that says most, short enough for a line. A report is not repeated: it is the
-/// answer.
+/// Returns the most informative argument of a call, shortened to fit a line. The text of a report
+/// is not repeated, because it is the answer.
 pub(super) fn headline(arguments: &Value) -> String {
     const LONGEST: usize = 100;
     let telling = ["command", "path", "regex"];

@@ -1,7 +1,7 @@
-//! Hints that name a command of haft, added to results, notices and errors where this front end
+//! Hints that name a command of haft, added to results, notices and errors when this front end
 //! prints them.
 //!
-//! The libraries know no commands: another front end has other ways to do the same.
+//! Libraries mention no commands, because other front ends do not have them.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use haft_engine::OpenError;
 use haft_project::library::LibraryError;
 use haft_store::{Locked, StoreError};
 
-/// What to run after a turn that ended with this code, or after a notice of it.
+/// Returns the hint for a turn that ended with `code`, or for a notice with it.
 pub(crate) fn after(code: &str) -> Option<&'static str> {
     Some(match code {
         "cancelled" => text!("hints-cancelled"),
@@ -26,7 +26,7 @@ pub(crate) fn after(code: &str) -> Option<&'static str> {
     })
 }
 
-/// A message with the hint for its code.
+/// Returns a message with the hint for its code.
 pub(crate) fn hinted(message: &str, code: &str) -> String {
     let message = haft_tui::worded(code, message);
     match after(code) {
@@ -39,7 +39,7 @@ pub(crate) fn hinted(message: &str, code: &str) -> String {
     }
 }
 
-/// An error on one line, with the hint for it.
+/// Formats an error on one line, with its hint.
 pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
     let text = error.to_string();
     let text = haft_messages::error_text(&text);
@@ -49,7 +49,7 @@ pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Which command helps with an error.
+/// Returns the hint that names the command that helps with an error.
 pub(crate) fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let inner = match error.downcast_ref() {
         Some(SetupError::Open(open)) => Some(open),

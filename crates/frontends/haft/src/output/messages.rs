@@ -1,5 +1,4 @@
-//! The messages of this front end: `messages/LANGUAGE/NAME.ftl`, every key of which begins with
-//! `NAME-`.
+//! The messages of this front end, in `messages/LANGUAGE/NAME.ftl`. Every key begins with `NAME-`.
 
 use haft_messages::MessageFile;
 
@@ -13,7 +12,7 @@ macro_rules! files {
     };
 }
 
-/// All of them; a file is parsed when one of its messages is first shown.
+/// All message files. A file is parsed when one of its messages is first shown.
 pub(crate) static MESSAGES: [MessageFile; 42] = files! {
     "catalogue"
     "changes"

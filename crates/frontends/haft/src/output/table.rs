@@ -1,9 +1,9 @@
-//! Columns for people: as wide as their content, names cut to a readable length.
+//! Tables for people: columns are as wide as their content, and long cells are shortened.
 
 use std::fmt;
 
 const WIDEST: usize = 48;
-/// A name is not cut shorter than this.
+/// Cells are not shortened below this width.
 const NARROWEST: usize = 16;
 
 /// A table with headings.
@@ -12,7 +12,6 @@ pub(crate) struct TextTable {
 }
 
 impl TextTable {
-    /// An empty table.
     pub(crate) fn new(headings: &[&str]) -> Self {
         Self {
             rows: vec![
@@ -24,7 +23,6 @@ impl TextTable {
         }
     }
 
-    /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         let cells = cells.into_iter().map(|cell| {
             haft_text::truncate_to_width(&haft_text::sanitise(&cell), WIDEST).into_owned()
@@ -40,8 +38,8 @@ impl fmt::Display for TextTable {
 }
 
 impl TextTable {
-    /// The table in rows of at most these columns: long names are cut shorter, and where that does
-    /// not help, each row is a paragraph with the headings in front.
+    /// Formats the table within `columns`. If shortening the widest column is not enough, each row
+    /// becomes a paragraph of `heading: value` lines.
     fn within(&self, columns: Option<usize>) -> String {
         let count = self.rows.first().map_or(0, Vec::len);
         let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
@@ -96,12 +94,12 @@ impl TextTable {
     }
 }
 
-/// Whether a column holds numbers, which stand below each other by their last digit.
+/// Returns true if a column contains only numbers, which are aligned to the right.
 fn is_numeric<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
     let mut digits = false;
     for cell in cells {
         digits |= cell.contains(|c: char| c.is_ascii_digit());
-        // Numbers that long are grouped: this is an id without a letter.
+        // Longer numbers are grouped with commas, so this is an id that happens to have no letter.
         let is_id = cell.len() >= 8 && cell.chars().all(|c| c.is_ascii_digit());
         if is_id
             || !cell

@@ -17,7 +17,7 @@ use haft_messages::{Language, MessageFile, Phrases, optional_message};
 use crate::cli::Cli;
 use crate::cli::reference;
 
-/// The line width when output is not a terminal.
+/// The line width if output is not a terminal.
 const USUAL_COLUMNS: usize = 100;
 
 /// Help texts by command. `help-mcp-add` is the message of `haft mcp add`; its attributes are its
@@ -145,7 +145,7 @@ fn with_translated_arg_help(mut arg: Arg, text: impl Fn(&str) -> Option<&'static
     ))
 }
 
-/// Prints an error of clap, or the page that was asked for.
+/// Prints clap's error, or the help page that was requested.
 pub(crate) fn report(error: &clap::Error) {
     if is_english() || error.kind() == ErrorKind::DisplayVersion {
         drop(error.print());
@@ -177,7 +177,7 @@ fn print(page: &str) -> anyhow::Result<()> {
     ))
 }
 
-/// The page with its styles where clap would show them, else without.
+/// Returns the page with its styles if clap would show them, else without styles.
 fn shown(page: &str, is_terminal: bool) -> String {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
@@ -191,7 +191,6 @@ fn shown(page: &str, is_terminal: bool) -> String {
 const STYLE: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
 
-/// The text without styles.
 fn unstyled(text: &str) -> String {
     let mut parts = text.split(STYLE);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -202,8 +201,8 @@ fn unstyled(text: &str) -> String {
             .collect::<String>()
 }
 
-/// What has a style in a line of clap's has it in its translation, too: names are the same in both,
-/// and a heading ends with a colon.
+/// Copies the styles of a line from clap to its translation. Styled words are either names, which
+/// are not translated, or headings, which end with a colon.
 fn restyled(english: &str, chinese: &str) -> String {
     let mut text = String::new();
     let mut rest = chinese;
@@ -234,7 +233,7 @@ fn restyled(english: &str, chinese: &str) -> String {
     text + rest
 }
 
-/// A page in Chinese, broken for the terminal.
+/// Translates a page to Chinese and wraps it for the terminal.
 fn page(english: &str) -> String {
     let columns = haft_tui::columns().filter(|_| std::io::stdout().is_terminal());
     let columns = columns.map_or(USUAL_COLUMNS, |columns| columns.max(40));
@@ -243,7 +242,7 @@ fn page(english: &str) -> String {
     for styled in english.lines() {
         let plain = unstyled(styled);
         in_usage = plain.starts_with("Usage:") || in_usage && plain.starts_with("       ");
-        // The heading is a column shorter.
+        // In Chinese, the heading is one column shorter.
         let line = if in_usage {
             plain.strip_prefix(' ').unwrap_or(&plain)
         } else {
@@ -256,8 +255,8 @@ fn page(english: &str) -> String {
     text
 }
 
-/// Splits a line of clap's into what precedes its text and the text, with clap's own words in
-/// Chinese.
+/// Splits a line from clap into the part before its text and the text, and translates clap's own
+/// texts.
 fn translated(line: &str) -> (String, String) {
     let text = line.trim_start();
     let (indent, _) = line.split_at(line.len() - text.len());

@@ -1,9 +1,9 @@
-//! The language people are spoken to in: the configuration's, else that of the locale.
+//! Chooses the language of messages for people: the configured one, else that of the locale.
 //!
-//! It is chosen once, before anything is said, so that a mistyped command is answered in it, too; a
-//! value that cannot be read is left to whoever loads the configuration and reports it. Invariant:
-//! a process that prints for programs speaks English in all it says, because messages stand inside
-//! what it prints.
+//! The language is chosen once, before the first message, so that the error for a mistyped command
+//! is translated, too. An invalid setting is ignored here and reported when the configuration is
+//! loaded. Invariant: a process that prints for programs uses English in all its messages, because
+//! messages are part of what it prints.
 
 use std::ffi::OsString;
 
@@ -12,13 +12,13 @@ use haft_messages::Language;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// The key of the configuration.
+/// The key of the language in the configuration.
 pub(crate) const KEY: &str = "language";
 
-/// What the configuration says about the language.
+/// The configured language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LanguageChoice {
-    /// That of the locale.
+    /// The language of the locale.
     #[default]
     #[serde(rename = "auto")]
     Auto,
@@ -28,7 +28,8 @@ pub(crate) enum LanguageChoice {
     Chinese,
 }
 
-/// Chooses the language of this process by its arguments, its environment and the user's file.
+/// Sets the language of this process from its arguments, its environment and the user's
+/// configuration file.
 pub(crate) fn choose(arguments: impl Iterator<Item = OsString>, environment: &HostEnvironment) {
     let ours = arguments.skip(1).take_while(|argument| argument != "--");
     let ours: Vec<_> = ours
@@ -51,15 +52,15 @@ fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {
     }
 }
 
-/// The variable that sets the locale of messages, and its value: the first that is set decides, as
-/// it does for every program.
+/// Returns the variable that sets the locale of messages, and its value. The first one that is set
+/// decides, as in every program.
 pub(crate) fn locale(environment: &HostEnvironment) -> Option<(&'static str, String)> {
     ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()
         .find_map(|name| Some((name, environment.word(name)?)))
 }
 
-/// Whether it prints JSON, or is a job in the background, whose events are read later.
+/// Returns true if the process prints JSON, or is a background job, whose events are read later.
 fn is_for_programs(arguments: &[String]) -> bool {
     let formats = ["--output-format", "--input-format"];
     arguments
@@ -94,7 +95,7 @@ fn in_file(environment: &HostEnvironment) -> Option<String> {
     table.get(KEY)?.as_str().map(str::to_owned)
 }
 
-/// What is given for an option, after it or after an equals sign.
+/// Returns the values of an option, given as the next argument or after an equals sign.
 fn values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
     arguments
         .iter()

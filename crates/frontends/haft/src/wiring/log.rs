@@ -1,13 +1,13 @@
-//! The log: what a run loaded, asked, did, and failed at, as JSON lines in `state/log`, for `haft
-//! logs` to show.
+//! The log: what a run loaded, requested, did, and failed at, as JSON lines in `state/log`, which
+//! `haft logs` shows.
 //!
-//! Lines are masked and written by a thread of their own, so that a run does not wait for the disk;
-//! the first line starts the thread, and [`flush`] waits for it before the process ends. A process
-//! that is killed loses at most the lines of its last moment.
+//! Lines are masked and written by a separate thread, so that a run does not wait for the disk. The
+//! first line starts the thread, and [`flush_log`] waits for it before the process ends. A process
+//! that is killed loses at most its newest lines.
 //!
-//! Invariant: logging never fails or delays a run, nothing is created before something is logged,
-//! and no secret that can be known is in a line. haft's own crates log no prompts, arguments, or
-//! file text. Libraries might, so of their lines only the place is kept.
+//! Invariant: logging never fails or delays a run, no file is created before something is logged,
+//! and no line contains a known secret. haft's own crates log no prompts, arguments, or file text.
+//! Libraries might, so their lines are reduced to the source location.
 
 mod file;
 
@@ -33,19 +33,19 @@ pub(crate) use file::{Follower, each_line, newest_lines};
 /// Maximum bytes of one text; more says nothing new.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// The beginning of every target of haft's own crates.
+/// The prefix of the targets of haft's own crates.
 const OWN: &str = "haft";
 
-/// The message of the first line of a turn, by which `haft logs` knows a run.
+/// The message of the first line of a turn, by which `haft logs` recognizes a run.
 pub(crate) const TURN_STARTED: &str = "turn started";
 
-/// How long the end of a process waits for the last lines.
+/// Time that the end of a process waits for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The stack of the writing thread, in bytes.
 const STACK: usize = 256 * 1024;
 
-/// How much is logged.
+/// The verbosity of the log.
 #[derive(
     Clone,
     Copy,
@@ -61,18 +61,18 @@ const STACK: usize = 256 * 1024;
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
-    /// Nothing.
+    /// Log nothing.
     Off,
-    /// Failures that ended something.
+    /// Log failures that ended something.
     Error,
-    /// Failures that a run survived, too.
+    /// Log failures that a run survived, too.
     Warn,
-    /// What was loaded, asked, and done, too.
+    /// Log what was loaded, requested, and done, too.
     #[default]
     Info,
-    /// Decisions, too.
+    /// Log decisions, too.
     Debug,
-    /// Everything.
+    /// Log everything.
     Trace,
 }
 
@@ -89,7 +89,7 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// One line of the log. Programs read the names: they stay as they are.
+/// One line of the log. Programs read the field names, so they must not change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LogLine {
     pub(crate) time: Timestamp,
@@ -104,10 +104,10 @@ pub(crate) struct LogLine {
     pub(crate) fields: Map<String, Value>,
 }
 
-/// Values that became known after the log began, such as a key from a file.
+/// The masker with secrets that became known after the log began, such as a key from a file.
 static KNOWN: Mutex<Option<Masker>> = Mutex::new(None);
 
-/// The queue of the log of this process, once it has one.
+/// The log queue of this process, once it is started.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
 /// Logs everything at `level` and above to the folder of this user from now on, with the secret
@@ -122,7 +122,7 @@ pub(crate) fn start(places: &Places, level: LogLevel) {
         LogQueue::new(places.log(), places.environment.secret_values())
     });
     if is_first {
-        // Fails where another subscriber was set, which then decides what becomes of events.
+        // Fails if another subscriber is set, which then handles all events.
         drop(tracing::subscriber::set_global_default(LogSubscriber {
             queue,
             level: level.into(),
@@ -130,8 +130,8 @@ pub(crate) fn start(places: &Places, level: LogLevel) {
     }
 }
 
-/// Starts the log of this user at the default level, for a failure that came before the
-/// configuration was known.
+/// Starts this user's log at the default level, for a failure that occurred before the
+/// configuration was loaded.
 pub(crate) fn start_default(environment: &HostEnvironment) {
     if let Ok(places) = Places::find(environment.clone()) {
         start(&places, LogLevel::default());
@@ -145,7 +145,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// Masks with `masker` from now on.
+/// Sets the masker for all further lines.
 pub(crate) fn mask_with(masker: Masker) {
     *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(masker);
 }
@@ -158,21 +158,21 @@ fn masker(secrets: &[String]) -> Masker {
         .clone()
 }
 
-/// The lines on their way to the disk.
+/// The queue of lines for the writing thread.
 struct LogQueue {
     folder: PathBuf,
-    /// The id of this process in its lines.
+    /// The id of this process in the log.
     run: String,
     /// The values that are masked until [`mask_with`] is called.
     secrets: Vec<String>,
-    /// Absent where no thread could be started: then nothing is logged.
+    /// Contains `None` if the thread could not be started; then nothing is logged.
     sender: OnceLock<Option<Sender<LogMessage>>>,
 }
 
 /// A message to the writing thread.
 enum LogMessage {
     Line(LogLine),
-    /// Answered once everything before it is written.
+    /// Answered once all lines before it are written.
     Flush(Sender<()>),
 }
 
@@ -201,7 +201,7 @@ impl LogQueue {
                 .map(|_| sender)
         });
         if let Some(sender) = sender {
-            // Fails only if the thread is gone; a run goes on without a log.
+            // Fails only if the thread is gone; the run continues without a log.
             drop(sender.send(LogMessage::Line(line)));
         }
     }
@@ -210,14 +210,14 @@ impl LogQueue {
         if let Some(Some(sender)) = self.sender.get() {
             let (done, written) = channel();
             if sender.send(LogMessage::Flush(done)).is_ok() {
-                // A disk that does not answer must not keep a process from ending.
+                // A disk that does not respond must not keep the process from ending.
                 let _ = written.recv_timeout(FLUSH_TIMEOUT);
             }
         }
     }
 }
 
-/// Writes lines until nothing can log any more.
+/// Writes lines until all senders are gone.
 fn write_lines(receiver: &Receiver<LogMessage>, folder: PathBuf, secrets: &[String]) {
     let folder = LogFolder::new(folder);
     for message in receiver {
@@ -247,8 +247,8 @@ fn shortened(masker: &Masker, text: &str) -> String {
     masked[..masked.floor_char_boundary(MAX_TEXT)].to_owned()
 }
 
-/// Puts events into the queue: those of haft's own crates at its level, and warnings of libraries.
-/// Spans are ignored.
+/// Queues events for the log: those of haft's own crates at the configured level, and warnings of
+/// libraries. Spans are ignored.
 struct LogSubscriber {
     queue: &'static LogQueue,
     level: LevelFilter,
@@ -273,7 +273,7 @@ impl Subscriber for LogSubscriber {
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
-        // Any number but zero: spans are disabled, so it names none.
+        // Any number but zero; spans are disabled, so the id is never used.
         Id::from_u64(1)
     }
 
@@ -320,7 +320,7 @@ fn level_of(level: Level) -> LogLevel {
     }
 }
 
-/// The message and the fields of an event. Empty texts are left out.
+/// The message and the fields of an event, without empty texts.
 #[derive(Default)]
 struct EventContent {
     message: String,

@@ -1,4 +1,4 @@
-//! The file formats this build reads in addition to plain text.
+//! The readers and tools of this build for files other than plain text.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use haft_agent::{Contribution, Extension, ExtensionContext};
 use haft_sandbox::Supervisor;
 use haft_tools::Readers;
 
-/// The readers of documents and of source files.
+/// The extension with the readers of documents and of source files.
 pub(super) struct ReaderExtension;
 
 impl Extension for ReaderExtension {
@@ -18,9 +18,9 @@ impl Extension for ReaderExtension {
     }
 }
 
-/// The readers of this build.
+/// Returns the readers of this build.
 pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
-    // PDF files are read by a process of their own.
+    // Only the readers of documents use the supervisor: PDF files are read in a separate process.
     #[cfg(not(feature = "documents"))]
     let _ = supervisor;
     Readers {

@@ -1,9 +1,9 @@
-//! What runs did, as spans of OpenTelemetry: a task, its turns, their requests and calls.
+//! Exports runs as OpenTelemetry spans: a task, its turns, and their requests and tool calls.
 //!
-//! Sent to where the standard variables of the environment say, and nowhere without them. A span
-//! holds names, counts and outcomes, never text, arguments or output. Nothing waits for the
-//! collector: spans go through a bounded queue to a thread of the SDK. A conversation is
-//! a trace: another process that goes on with it adds to the same one.
+//! Spans are sent to the address in the standard environment variables, and nowhere without them. A
+//! span contains names, counts and outcomes, never text, arguments or output. Nothing waits for the
+//! collector: spans go through a bounded queue to a thread of the SDK. A conversation is a trace:
+//! another process that continues the conversation adds to that trace.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,14 +27,14 @@ use opentelemetry_sdk::trace::{
     BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
 };
 
-/// How long the end of the process waits for the collector.
+/// Time that the end of the process waits for the collector.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
-/// The turns that run in this process.
+/// The turns that run in this process, by conversation.
 static TURNS: LazyLock<Mutex<HashMap<ConversationId, TurnSpans>>> = LazyLock::new(Mutex::default);
 
-/// What a span is named by: its trace, and itself.
+/// The ids of a span: its trace's and its own.
 type SpanIds = (TraceId, SpanId);
 
 struct TurnSpans {
@@ -48,7 +48,7 @@ fn processor() -> Option<&'static BatchSpanProcessor> {
     PROCESSOR.get_or_init(start).as_ref()
 }
 
-/// Sends what is not sent yet.
+/// Sends the remaining spans.
 pub(crate) fn flush() {
     if let Some(Some(processor)) = PROCESSOR.get()
         && let Err(error @ OTelSdkError::Timeout(_)) = processor.shutdown_with_timeout(PATIENCE)
@@ -89,7 +89,7 @@ fn start() -> Option<BatchSpanProcessor> {
     Some(processor)
 }
 
-/// Says once that the collector takes nothing.
+/// Logs the first failure of the collector, and no further ones.
 #[derive(Debug)]
 struct WarnOnce {
     exporter: SpanExporter,
@@ -112,7 +112,8 @@ impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
     }
 }
 
-/// One taking of a task: another worker writes beside it, into the same trace.
+/// Returns the span ids of one attempt at a task. Attempts of other workers are further spans of
+/// the trace.
 #[cfg(feature = "postgres")]
 pub(crate) fn ids_of_task(task: &haft_postgres::QueuedTask) -> SpanIds {
     let own = ContentHash::of(format!("{} {}", task.conversation, task.epoch).as_bytes());
@@ -122,7 +123,7 @@ pub(crate) fn ids_of_task(task: &haft_postgres::QueuedTask) -> SpanIds {
     )
 }
 
-/// A task was taken this long ago, and this came of it.
+/// Records the span of an attempt at a task, which took `lasted` and ends now.
 #[cfg(feature = "postgres")]
 pub(crate) fn task(ids: SpanIds, lasted: Duration, error: Option<&str>, attributes: Vec<KeyValue>) {
     let mut span = open(
@@ -136,7 +137,8 @@ pub(crate) fn task(ids: SpanIds, lasted: Duration, error: Option<&str>, attribut
     close(span, error, attributes);
 }
 
-/// Something happened in a run, which is part of a task where that is said.
+/// Records an event of a run. `task` returns the span ids of the task that the run belongs to, if
+/// any.
 pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
     if processor().is_none() {
         return;
@@ -193,7 +195,7 @@ impl TurnSpans {
             EventBody::Usage {
                 model, usage, cost, ..
             } => {
-                // What a tool asked a model is told once that has ended.
+                // A request of a tool is reported only after it has ended, so it has no open span.
                 let request = self.request.take().unwrap_or_else(|| self.send());
                 close(
                     request,
@@ -274,7 +276,7 @@ fn begin(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
     }
 }
 
-/// What has not ended with its turn ends as the turn did.
+/// Ends the spans of a turn. Requests and calls that are still open end like the turn.
 fn end(turn: Option<TurnSpans>, result: &TurnResult) {
     let Some(turn) = turn else { return };
     let failed =
@@ -323,7 +325,8 @@ fn ids(span: &SpanData) -> SpanIds {
     (span.span_context.trace_id(), span.span_context.span_id())
 }
 
-/// Hands a span over; a stable name for what went wrong is its status.
+/// Ends a span and hands it to the exporter. `error` is a stable name for the failure, and becomes
+/// the status.
 fn close(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
     span.end_time = SystemTime::now();
     span.attributes.extend(attributes);
@@ -337,7 +340,7 @@ fn close(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
     }
 }
 
-/// A conversation's id is a UUID, unless somebody gave it another one.
+/// Returns the trace id of a conversation: its id if that is a UUID, else a hash of it.
 fn trace_of(conversation: &str) -> TraceId {
     let id = uuid::Uuid::parse_str(conversation).map(uuid::Uuid::into_bytes);
     TraceId::from_bytes(id.unwrap_or_else(|_| ContentHash::of(conversation.as_bytes()).0))

@@ -84,6 +84,7 @@ mod pages;
 mod permissions;
 mod project_policy;
 mod prompts;
+mod prose;
 mod protocols;
 mod proxy;
 mod purge;

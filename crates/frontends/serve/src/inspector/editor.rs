@@ -1,5 +1,5 @@
-//! The context editor: what is sent, message by message. Every change shows its price before it is
-//! made, and can be undone.
+//! The context editor, which lists the messages of a conversation as they will be sent. Every edit
+//! shows its price before it is made, and can be undone.
 
 use haft_context::Quote;
 use haft_store::Conversation;
@@ -11,7 +11,7 @@ use crate::actions::{EditQuery, EditQuote, EditableMessages, NextQuery, PageEdit
 use crate::markup::Markup;
 use crate::server::{FormAnswer, FormFields};
 
-/// The actions for the selected messages.
+/// The actions for selected messages.
 const ACTIONS: [&str; 5] = ["drop", "pin", "mask", "restore", "summarise"];
 
 fn action_name(action: &str) -> &'static str {
@@ -25,7 +25,7 @@ fn action_name(action: &str) -> &'static str {
 }
 
 impl Inspector {
-    /// Returns the page that lists every message, and the actions for the selected ones.
+    /// Renders the page that lists all messages, with the actions for selected ones.
     pub(super) async fn editor(
         &self,
         conversation: Conversation,
@@ -83,7 +83,7 @@ impl Inspector {
         )
     }
 
-    /// Shows the price of an edit, or makes the edit.
+    /// Renders the price of an edit, or makes the edit if the user has confirmed it.
     pub(super) async fn edit(
         &self,
         conversation: Conversation,
@@ -114,7 +114,7 @@ impl Inspector {
         }
     }
 
-    /// Returns the page that describes an edit and its price, with the button that makes it.
+    /// Renders the page that describes an edit and its price, with the button that makes the edit.
     fn quote(&self, conversation: &Conversation, form: &FormFields, quote: &EditQuote) -> String {
         let EditQuote {
             text,
@@ -161,7 +161,8 @@ impl Inspector {
         page(name, navigation(conversation, "/edit"), pieces)
     }
 
-    /// Returns the page of the request that would be sent next, with this prompt or a placeholder.
+    /// Renders the page of the request that would be sent next, with `input` as the prompt or a
+    /// placeholder if `input` is blank.
     pub(super) async fn next(&self, conversation: Conversation, input: &str) -> PageResult<String> {
         let query = NextQuery {
             conversation: conversation.clone(),
@@ -209,7 +210,7 @@ impl Inspector {
     }
 }
 
-/// Returns the edit that a form asks for.
+/// Returns the edit that the form requests.
 fn requested_edit(form: &FormFields) -> PageResult<PageEdit> {
     let wanted = if form.get("do") == "keep" {
         form.get("edit")
@@ -240,7 +241,7 @@ fn requested_edit(form: &FormFields) -> PageResult<PageEdit> {
     })
 }
 
-/// Describes the next request with an edit, and without it.
+/// Describes the tokens and the cost of the next request, with and without the edit.
 fn foreseen(quote: &Quote) -> String {
     let extra = quote.extra.map_or_else(String::new, |extra| {
         let sign = if extra < 0.0 { "−" } else { "+" };

@@ -1,4 +1,5 @@
-//! Sessions of other agents: listed and shown, and stored only on request.
+//! Sessions of other agents. Pages list and show them; they are imported into the store only on
+//! request.
 
 use std::path::Path;
 
@@ -13,13 +14,13 @@ use crate::markup::Markup;
 use crate::server::{FormAnswer, path_segment};
 use crate::{PageError, localized};
 
-/// Maximum sessions in the list.
+/// The maximum number of sessions in the list.
 const MAX_SESSIONS: usize = 200;
-/// Maximum messages of a session on its page.
+/// The maximum number of messages shown on a session's page.
 const MAX_MESSAGES: usize = 1_000;
 
 impl Inspector {
-    /// Returns the page that lists the sessions of all agents, newest first.
+    /// Renders the page that lists the sessions of all agents, newest first.
     pub(super) fn elsewhere(&self) -> String {
         let sessions = foreign_sessions(&self.session_roots);
         let rows = sessions.iter().take(MAX_SESSIONS).map(|session| {
@@ -48,7 +49,7 @@ impl Inspector {
         page(text!("serve-sessions"), Markup::all([]), pieces)
     }
 
-    /// Returns the page of a session.
+    /// Renders the page of a session, or returns `None` if there is no such session.
     pub(super) fn session(&self, agent: &str, path: &[&str]) -> Option<String> {
         let place = find_session(&self.session_roots, agent, path)?;
         let name = path.join("/");
@@ -89,7 +90,7 @@ impl Inspector {
         ))
     }
 
-    /// Returns the note that a session is not stored, and the button that stores it.
+    /// Renders the note that a session is not stored, and the button that imports it.
     fn import_form(&self, agent: &str, path: &[&str], file: &Path) -> Markup {
         let to: Vec<_> = path.iter().map(|part| path_segment(part)).collect();
         let note = Markup::plain("p", text!("serve-session-note", path = file.display()));
@@ -104,7 +105,7 @@ impl Inspector {
         ])
     }
 
-    /// Imports a session into the namespace of its agent's name, and shows it.
+    /// Imports a session into the namespace named after its agent, and redirects to its timeline.
     pub(super) async fn import(
         &self,
         agent: &str,
@@ -136,7 +137,7 @@ fn worded(error: &SessionError) -> String {
     }
 }
 
-/// Returns the address of a session's page.
+/// Returns the path of a session's page.
 fn place(session: &ForeignSession) -> String {
     let path = session.path.to_string_lossy();
     let parts: Vec<_> = path

@@ -1,4 +1,4 @@
-//! Conversations that were started from others, as a tree, and background jobs.
+//! Renders the tree of conversations started from a conversation, and the table of background jobs.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,23 @@ use serde_json::Value;
 use super::{Inspector, PageResult, address};
 use crate::markup::Markup;
 
-/// A run in the background.
+/// A background job.
 pub struct JobRow {
-    /// The first line of its task, or its id.
+    /// The first line of the prompt, or the job's id.
     pub task: String,
-    /// Its conversation, once it has one.
+    /// The job's conversation, once it exists.
     pub conversation: Option<ConversationId>,
-    /// Its state.
     pub state: &'static str,
-    /// Its folder.
+    /// The working folder.
     pub cwd: String,
 }
 
-/// The suffix of the namespace of a project's sub-agents.
+/// The suffix of the namespace that holds the conversations of a project's sub-agents.
 const AGENTS_SUFFIX: &str = "#agents";
 
 impl Inspector {
-    /// Returns a link to the conversation that this one was started from, and the tree of those
-    /// started from it.
+    /// Renders a link to the conversation that started this one, and the tree of conversations that
+    /// this one started.
     pub(super) async fn family(&self, conversation: &Conversation) -> PageResult<Markup> {
         let project = conversation
             .namespace
@@ -69,7 +68,7 @@ impl Inspector {
         Ok(Markup::all(parent.into_iter().chain(heading).chain(tree)))
     }
 
-    /// Returns the table of background jobs.
+    /// Renders the table of background jobs.
     pub(super) fn jobs(&self, jobs: Vec<JobRow>) -> Markup {
         let rows = jobs.into_iter().map(|job| {
             let name = match job.conversation {
@@ -90,8 +89,8 @@ impl Inspector {
     }
 }
 
-/// Returns the tree of conversations started from `of`. Each is removed from `children`, so that a
-/// cycle ends.
+/// Renders the tree of conversations that `parent` started. Conversations are removed from
+/// `children`, so that the recursion ends even if there is a cycle.
 fn branches(
     children: &mut HashMap<ConversationId, Vec<ConversationRow>>,
     of: &ConversationId,

@@ -1,5 +1,5 @@
-//! Runs of the page: started, followed, answered and stopped here. Runs of other processes are
-//! followed from the store, read-only.
+//! The pages that start, follow, answer and stop runs. Runs of other processes are shown read-only
+//! from the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,20 +17,19 @@ use super::{Inspector, PageResult, address, and_cost, navigation, page};
 use crate::markup::Markup;
 use crate::server::{FormAnswer, FormFields};
 
-/// The newest messages shown below the state of a run.
+/// The number of newest messages shown below the state of a run.
 const LATEST: usize = 12;
 
-/// The runs that the page starts, and the defaults of its form.
+/// The runs that the pages start, and the defaults of the form that starts a run.
 pub struct PageRuns {
-    /// The runs.
     pub tasks: Arc<DelegatedTasks>,
-    /// The proposed folder.
+    /// The default folder.
     pub cwd: PathBuf,
-    /// The available models.
+    /// The models to choose from.
     pub models: Vec<String>,
-    /// The proposed permission mode.
+    /// The default permission mode.
     pub mode: PermissionMode,
-    /// Lists background jobs, which are shown as well.
+    /// Lists the background jobs, which are shown on the same page.
     pub jobs: Box<dyn Fn() -> Vec<JobRow> + Send + Sync>,
 }
 
@@ -42,7 +41,8 @@ const MODES: [(&str, PermissionMode); 4] = [
 ];
 
 impl Inspector {
-    /// Returns the form that starts a run, and the list of runs.
+    /// Renders the form that starts a run, and the list of runs. Returns `None` if pages cannot
+    /// start runs.
     pub(super) fn runs(&self, notice: Markup, form: &FormFields) -> Option<String> {
         let runs = self.runs.as_ref()?;
         let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
@@ -100,7 +100,7 @@ impl Inspector {
         Some(page(text!("serve-run-new"), Markup::all([]), pieces))
     }
 
-    /// Starts a run.
+    /// Starts a run, and redirects to its page or shows the error.
     pub(super) fn start(&self, form: &FormFields) -> Option<FormAnswer> {
         let runs = self.runs.as_ref()?;
         let prompt = form.get("prompt").replace("\r\n", "\n");
@@ -130,7 +130,8 @@ impl Inspector {
         }
     }
 
-    /// Returns the page of a running conversation.
+    /// Renders the page of a conversation's run, or returns `None` if there is no such
+    /// conversation.
     pub(super) async fn live(
         &self,
         id: &ConversationId,
@@ -192,7 +193,7 @@ impl Inspector {
         Ok(Some(page(&name, navigation, pieces)))
     }
 
-    /// Returns the other process that holds the lock of a conversation.
+    /// Returns the process that holds the conversation's lock, or `None` if the lock is free.
     async fn held(&self, id: &ConversationId) -> PageResult<Option<String>> {
         match self.store.try_lock(id).await {
             Ok(_) => Ok(None),
@@ -207,7 +208,7 @@ impl Inspector {
         }
     }
 
-    /// Returns the state of a run of this page, and its open approvals.
+    /// Renders the state of a run and its open approvals.
     fn happening(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
         let TaskState {
             view,
@@ -283,10 +284,10 @@ impl Inspector {
         pieces
     }
 
-    /// Returns the form that asks about a call.
+    /// Renders the form that asks for an approval.
     ///
-    /// Invariant: nothing in it is masked or left out. A mask would hide part of what the user
-    /// approves.
+    /// Invariant: the form shows everything unmasked and in full. A mask would hide part of what
+    /// the user approves.
     fn approval(&self, to: &str, approval: &TaskApproval) -> Markup {
         let TaskApproval {
             approval_id,
@@ -337,7 +338,7 @@ impl Inspector {
         )
     }
 
-    /// Answers, stops or continues a run.
+    /// Answers, stops or continues a run, as the form requests.
     pub(super) async fn answered(
         &self,
         id: &ConversationId,
@@ -391,7 +392,8 @@ impl Inspector {
         }
     }
 
-    /// Returns a text that changes whenever a run of this page does.
+    /// Returns a text that changes whenever the run's page changes, or an empty string if the run
+    /// is not one of this server.
     pub(super) fn live_version(&self, id: &ConversationId) -> String {
         let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
         task.map_or_else(String::new, |task| {
@@ -434,7 +436,8 @@ fn worded(error: &TaskError) -> String {
     }
 }
 
-/// Returns the name of a run: the beginning of its prompt or of its newest text.
+/// Returns a run's display name: the first line of its prompt or of its newest text, or the
+/// beginning of its id.
 fn called(task: &DelegatedTask) -> String {
     let text = task.first_prompt().unwrap_or_else(|| task.view().text);
     let line: String = text

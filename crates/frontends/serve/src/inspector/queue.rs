@@ -1,5 +1,5 @@
-//! The team's queue: tasks, workers and costs, and one task with its log. Forms cancel tasks and
-//! queue them again.
+//! Pages of the team's queue: tasks, workers and costs, and single tasks with their logs. Forms
+//! cancel and retry tasks.
 
 use std::sync::Arc;
 
@@ -15,15 +15,14 @@ use crate::markup::Markup;
 use crate::server::{FormAnswer, path_segment};
 use crate::{PageError, localized};
 
-/// Tasks per page.
 const TASKS_PER_PAGE: usize = 100;
-/// Maximum lines of a log on a page; the newest are shown.
+/// The maximum number of log lines on a page. The newest lines are shown.
 const MAX_LOG_LINES: usize = 1_000;
-/// Maximum bytes of a patch on a page.
+/// The maximum size of a patch on a page, in bytes.
 const MAX_PATCH: usize = 1 << 18;
 
 impl Inspector {
-    /// Runs `job` on a thread that may block, or returns `None` if no queue is configured.
+    /// Runs `job` on a thread that may block. Returns `None` if no queue is configured.
     async fn ask_queue<T: Send + 'static>(
         &self,
         job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
@@ -148,7 +147,7 @@ impl Inspector {
                 ("retry", text!("serve-retry"))
             }
         };
-        // The id keeps the focus when the page is renewed.
+        // The id keeps the focus when the page is reloaded.
         let button = [("id", "change"), ("name", "do"), ("value", does)];
         let button = Markup::element("button", &button, [Markup::text(name)]);
         let mut live = vec![
@@ -201,7 +200,8 @@ impl Inspector {
 
     pub(super) async fn change_task(&self, id: &str, does: &str) -> PageResult<Option<FormAnswer>> {
         let Ok(id) = id.parse() else { return Ok(None) };
-        // A task whose state has changed meanwhile stays as it is; the page shows it.
+        // A task whose state has changed in the meantime stays unchanged; its page shows the new
+        // state.
         let done = match does {
             "cancel" => self.ask_queue(move |queue| queue.cancel(id)).await?,
             "retry" => {
@@ -213,7 +213,7 @@ impl Inspector {
         Ok(done.map(|_| FormAnswer::See(format!("/queue/{id}"))))
     }
 
-    /// Returns a text that changes whenever a page of the queue does.
+    /// Returns a text that changes whenever the queue page changes.
     pub(super) async fn queue_version(&self, rest: &[&str]) -> Option<String> {
         if let [Ok(id)] = rest.iter().map(|id| id.parse()).collect::<Vec<_>>()[..] {
             let task = self.ask_queue(move |queue| queue.get(id)).await.ok()???;
@@ -225,7 +225,7 @@ impl Inspector {
             .ask_queue(|queue| Ok((queue.statistics()?, queue.workers()?)))
             .await
             .ok()??;
-        // Workers send heartbeats every few seconds; only a missing one reloads the page.
+        // Workers send heartbeats every few seconds. Only a missing heartbeat reloads the page.
         let workers = found
             .1
             .iter()
@@ -281,7 +281,7 @@ impl Inspector {
         Markup::table(&headings, tasks.into_iter().map(row))
     }
 
-    /// Returns a line of a log, folded under its main facts.
+    /// Renders a log line, folded under its most important fields.
     fn log_line(&self, line: &str) -> Markup {
         let event: Value = serde_json::from_str(line).unwrap_or_default();
         let told = ["type", "name", "status", "code", "message", "text"]
@@ -295,8 +295,8 @@ impl Inspector {
     }
 }
 
-/// Returns the started steps of a workflow and their conversations, from its result, or from its
-/// record while it runs.
+/// Returns the names and conversations of a workflow's started steps. They come from the task's
+/// result, or from its record while it runs.
 fn steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
     let record: Value = record
         .and_then(|record| serde_json::from_slice(record).ok())

@@ -1,4 +1,4 @@
-//! A conversation under other policies, compared. Nothing is sent.
+//! Compares what a conversation would cost under other policies. No request is sent.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::localized;
 use crate::markup::Markup;
 
 impl Inspector {
-    /// Returns the page that compares the requested policies, or the usual ones.
+    /// Renders the page that compares the requested policies, or the default ones.
     pub(super) async fn what_if(
         &self,
         conversation: Conversation,

@@ -97,7 +97,7 @@ pub enum Effect {
     Answer(ApprovalReply),
     /// Answer the open form.
     Fill(Filled),
-    /// Send [`AppInput::Armed`] after [`READING`](crate::READING), counted from now.
+    /// Send [`AppInput::Armed`] after [`READING_DELAY`](crate::READING_DELAY), counted from now.
     Arm,
     /// Show this list, by sending it back as [`UiMessage::Pick`].
     Offer(PickerList),

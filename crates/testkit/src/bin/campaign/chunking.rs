@@ -1,4 +1,4 @@
-//! However a reply is cut into pieces, and however slowly they come, the body is the same.
+//! Checks that the body of a reply doesn't depend on the sizes and the timing of its chunks.
 
 use haft_testkit::test::{Campaign, Random, RawClient, RawReply, Trial};
 use haft_testkit::{Reply, ReplyPart, Script, ScriptCall, ScriptedServer};

@@ -1,10 +1,10 @@
-//! Whatever a model's server does wrong, haft runs a command once or not at all and ends as the
-//! table says.
+//! Checks that haft runs a command at most once despite faults of the model's server, and that the
+//! run ends as the table specifies.
 //!
-//! A small sample with the real binary of what the example `fault_campaign` of `haft-model` tries
-//! in one process on every byte: here the engine's gate, the store and the exit code are in it too.
-//! The task is one command, then an answer; the fault is done to one of the two replies. APIs,
-//! kinds of fault and replies are dealt by the seed. `docs/faults.md` is the table in words.
+//! A small sample, with the real binary, of what the example `fault_campaign` of `haft-model` tests
+//! in one process for every byte. This campaign also covers the engine's gate, the store and the
+//! exit code. The task is one command, then an answer; one of the two replies has the fault. The
+//! seed selects the API, the kind of fault and the reply. `docs/faults.md` describes the table.
 
 use std::time::Duration;
 
@@ -24,20 +24,20 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(case),
 };
 
-/// Far longer than any run takes, so that a hang is told as one.
+/// Far longer than a run takes, so that a hang is detected.
 const PATIENCE: Duration = Duration::from_mins(1);
 const ANSWER: &str = "The command was run. Grüße, 世界.";
 /// Every reply streams more bytes than this before its end.
 const BEFORE_THE_END: usize = 6_000;
 
-/// Which reply the fault is done to.
+/// The reply that has the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Call,
     Answer,
 }
 
-/// What a server does wrong.
+/// A fault of the model's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Dropped,
@@ -73,18 +73,18 @@ const FAULTS: [Fault; 14] = [
     Fault::CutByLength,
 ];
 
-/// What must come of it.
+/// The expected outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Expected {
     code: i32,
     retries: usize,
     requests: usize,
-    /// How often the command took effect.
+    /// The number of times the command took effect.
     effects: usize,
 }
 
 impl Fault {
-    /// Whether it can be done to a reply without a call.
+    /// True if only a reply with a tool call can have the fault.
     fn needs_a_call(self) -> bool {
         matches!(
             self,
@@ -92,12 +92,12 @@ impl Fault {
         )
     }
 
-    /// The table.
+    /// Returns the table's entry for a fault in the reply `at`.
     fn expected(self, at: Target) -> Expected {
         let effects = usize::from(at == Target::Answer);
         let before = 1 + effects;
         match self {
-            // Nothing of the reply counts, and it is asked for once more.
+            // The reply is discarded and requested once more.
             Self::Dropped
             | Self::EndMissing
             | Self::ErrorEvent
@@ -110,22 +110,22 @@ impl Fault {
                 requests: 3,
                 effects: 1,
             },
-            // Asking again would not help. With no valid reply at all, the configuration is to
-            // blame.
+            // A retry would not help. Without any valid reply, the run fails as a configuration
+            // error.
             Self::Refusal | Self::SpendLimit | Self::BadKey => Expected {
                 code: if effects == 0 { 2 } else { 1 },
                 retries: 0,
                 requests: before,
                 effects,
             },
-            // The reply counts, the call in it does not run.
+            // The reply is kept, but its call doesn't run.
             Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments => Expected {
                 code: 0,
                 retries: 0,
                 requests: 2,
                 effects: 0,
             },
-            // It is continued, and the next reply calls again.
+            // The reply is continued, and the next reply repeats the call.
             Self::CutByLength => Expected {
                 code: 0,
                 retries: 0,
@@ -135,7 +135,7 @@ impl Fault {
         }
     }
 
-    /// The reply with the fault.
+    /// Returns `reply` with the fault.
     fn done_to(self, reply: Reply, at: Target, random: &mut Random) -> Reply {
         let error = |status: u16, message: &str| Reply::error(status, message);
         let arguments = |text: &str| Reply {
@@ -250,8 +250,8 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     ];
     let ended = Running::start(&place, &arguments, 1)?.finish(PATIENCE)?;
     let effects = place.read("effects").map_or(0, |text| text.lines().count());
-    // Gemini cannot carry broken arguments as text: the server sends them as a string, which is as
-    // wrong.
+    // Gemini can't carry broken arguments as text, so the server sends them as a string, which is
+    // equally invalid.
     match judge(
         fault.expected(at),
         &ended,
@@ -284,7 +284,7 @@ fn script(
     let calling = streamed(Reply::calls([call(arguments)]).with_text(&long));
     let answering = streamed(Reply::text(format!("{long}{ANSWER}")));
     let replies = match at {
-        // The reply counts, so what follows is the answer.
+        // The reply is kept, so the next one is the answer.
         Target::Call if fault.expected(at).requests == 2 => {
             vec![fault.done_to(calling, at, random), answering]
         }

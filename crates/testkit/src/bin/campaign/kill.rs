@@ -1,11 +1,11 @@
-//! Killing haft at any moment and continuing: the task finishes, nothing stored is lost or doubled,
-//! nothing is left running.
+//! Kills haft at random points and continues the task: it must finish, nothing stored may be lost
+//! or duplicated, and no process may be left running.
 //!
 //! Each case plays one scripted task against the strict server, kills the process one to three
-//! times, continues, and then compares everything that can be seen from outside: the events printed
-//! before each death, the requests the server got, the exported conversation, the files, the
-//! process table. Kinds of moment and APIs are dealt by the seed, so that any sixteen neighbouring
-//! cases hold each pair of them once.
+//! times, continues, and then compares everything visible from outside: the events printed before
+//! each kill, the requests received by the server, the exported conversation, the files, and the
+//! process table. The seed selects the kind of kill and the API, so that any sixteen consecutive
+//! cases contain each pair of them once.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(case),
 };
 
-/// Far longer than any run takes, so that a hang is told as one.
+/// Far longer than a run takes, so that a hang is detected.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
@@ -68,7 +68,7 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     }
 }
 
-/// What the kills of a case aim at: a stream, a tool, any time, or several of these.
+/// Chooses the target of each kill of a case: a stream, a tool, any time, or several of these.
 fn aims(seed: u64, random: &mut Random) -> Vec<Aim> {
     match seed % 4 {
         0 => vec![Aim::Stream],
@@ -83,14 +83,14 @@ fn aims(seed: u64, random: &mut Random) -> Vec<Aim> {
     }
 }
 
-/// How a run is begun.
+/// The way a run is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// With the task.
     New,
-    /// Without one, to go on.
+    /// Without a task, to continue the conversation.
     Continue,
-    /// With the task once more, since nothing of it was stored.
+    /// With the task again, since nothing of it was stored.
     Again,
 }
 
@@ -112,15 +112,15 @@ impl Start {
     }
 }
 
-/// One case under way.
+/// A case in progress.
 struct Game {
     server: ScriptedServer,
     place: Place,
     token: String,
     random: Random,
-    /// Every run so far.
+    /// All runs so far.
     runs: Vec<Ended>,
-    /// What was stored after some of the kills.
+    /// The exported conversation after some of the kills.
     snapshots: Vec<serde_json::Value>,
 }
 
@@ -156,7 +156,7 @@ impl Game {
         Running::start(&self.place, &start.arguments(), self.runs.len() + 1)
     }
 
-    /// Starts a run, kills it at a moment of this kind, and says what was hit.
+    /// Starts a run, kills it at a point chosen for `aim`, and returns what the kill hit.
     fn kill_once(&mut self, start: Start, aim: Aim, kills_left: usize) -> Result<Hit, String> {
         let progress = Progress::look(&self.server, &self.place);
         let moment = Moment::choose(aim, &progress, kills_left, &mut self.random);
@@ -167,15 +167,15 @@ impl Game {
         Ok(Hit::of(&self.runs, &self.place))
     }
 
-    /// How to go on after the newest run, which was begun so.
+    /// Returns how to start the next run, if the last one was started with `start`.
     fn next_start(&self, start: Start) -> Result<Start, String> {
         let Some(ended) = self.runs.last() else {
             return Ok(Start::New);
         };
         match (ended.code, start) {
             (None | Some(0), _) => Ok(Start::Continue),
-            // There is nothing to continue: the kill came before the task was stored, and nobody
-            // was told that it was.
+            // The kill came before the task was stored and before any event acknowledged it, so
+            // there is nothing to continue.
             (Some(2), Start::Continue) if self.nothing_acknowledged() => Ok(Start::Again),
             (Some(code), _) => Err(format!(
                 "run {} ({start:?}) ended with {code}: {} {}",
@@ -191,9 +191,9 @@ impl Game {
         told.replies.is_empty() && told.results.is_empty() && self.server.generations().is_empty()
     }
 
-    /// After some kills the store is read and the process table searched at once; after the others
-    /// the next run follows at once, while what the killed one left is still being cleared
-    /// away.
+    /// After a random half of the kills, reads the store and searches the process table. After the
+    /// others, the next run starts at once, while the leftovers of the killed run are still being
+    /// cleaned up.
     fn look_between(&mut self) -> Result<(), String> {
         if self.random.below(2) == 0 {
             return Ok(());
@@ -206,7 +206,7 @@ impl Game {
     }
 }
 
-/// Asks again every millisecond until the answer is yes, or says no at the deadline.
+/// Polls every millisecond until `ask` returns true; returns false after `timeout`.
 pub(crate) fn poll_until(
     patience: Duration,
     mut ask: impl FnMut() -> Result<bool, String>,

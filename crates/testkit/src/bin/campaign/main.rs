@@ -1,7 +1,7 @@
-//! `campaign NAME --count N --seed S`: tries one property on very many generated cases.
+//! `campaign NAME --count N --seed S`: tests one property on a large number of generated cases.
 //!
-//! A failure prints the seed that repeats it; exit code 0 when every case held, 1 when one did not,
-//! 2 on wrong usage.
+//! A failure prints the seed that reproduces it. The exit code is 0 if every case held, 1 if one
+//! didn't, 2 for invalid usage.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,7 +15,6 @@ mod kill;
 mod output;
 mod swaps;
 
-/// Every campaign there is.
 const CAMPAIGNS: &[Campaign] = &[
     chunking::CAMPAIGN,
     faults::CAMPAIGN,
@@ -65,7 +64,7 @@ fn number(value: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{value}` is not a number"))
 }
 
-/// Made absolute, since cases run it in folders of their own.
+/// Makes the path absolute, since cases run the binary in their own folders.
 fn binary(value: &str) -> Result<PathBuf, String> {
     PathBuf::from(value)
         .canonicalize()

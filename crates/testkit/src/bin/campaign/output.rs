@@ -1,10 +1,10 @@
-//! Commands that write without end: haft's memory stays small, the model's text is bounded, counts
-//! are exact, and the whole can be read by range.
+//! Checks commands with huge output: haft's memory stays small, the text for the model is bounded,
+//! counts are exact, and the complete output can be read by range.
 //!
-//! Each case runs one hostile command with the real binary and looks at the most memory haft ever
-//! had: when it asks the model before the command and when it asks after it. Then the conversation
-//! goes on and reads a range of the file with the whole. Kinds are dealt by the seed; `--size` says
-//! how many bytes a command writes.
+//! Each case runs one hostile command with the real binary and measures haft's peak memory at the
+//! request before the command and at the request after it. Then the conversation continues and
+//! reads a range of the file with the complete output. The seed selects the kind of output;
+//! `--size` sets the bytes a command writes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,32 +25,32 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(case),
 };
 
-/// What a command writes when nobody says.
+/// The bytes a command writes without `--size`.
 const DEFAULT_SIZE: u64 = 8 << 20;
-/// By how much the most memory haft ever had may grow.
+/// Maximum growth of haft's peak memory, in bytes.
 const MOST_MEMORY: u64 = 64 << 20;
-/// What the model may be shown, and a few lines about it.
+/// Maximum text in a tool result: the limit for command output plus a few lines about it.
 const MOST_TEXT: usize = 51 * 1024;
 const MOST_LINES: usize = 2_010;
-/// Far longer than any run takes, so that a hang is told as one.
+/// Far longer than a run takes, so that a hang is detected.
 const PATIENCE: Duration = Duration::from_mins(8);
 
-/// What a command writes.
+/// A kind of command output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flood {
-    /// Lines for as long as it may run, more than the file may hold.
+    /// Endless lines until the timeout, more than the file may hold.
     Endless,
     /// Many short lines.
     Lines,
-    /// One line.
+    /// One long line.
     Line,
-    /// Noise.
+    /// Random bytes.
     Noise,
-    /// Half to each stream.
+    /// Half to stdout, half to stderr.
     Both,
-    /// Lines, in the background.
+    /// Lines from a background task.
     Background,
-    /// Lines, at a terminal.
+    /// Lines at a terminal.
     Terminal,
 }
 
@@ -65,7 +65,7 @@ const FLOODS: [Flood; 7] = [
 ];
 
 impl Flood {
-    /// The calls after which all of it was written.
+    /// Returns the replies with the calls that write the whole output.
     fn calls(self, size: u64) -> Vec<Reply> {
         let command = |line: String, timeout: u64| {
             vec![Reply::call(
@@ -76,7 +76,7 @@ impl Flood {
         let lines = |bytes: u64| format!("yes | head -c {bytes}");
         let long = PATIENCE.as_secs();
         match self {
-            // As long as the small ones take, or ten seconds.
+            // A timeout of 2 s at the default size, 10 s above it.
             Self::Endless => command("yes".to_owned(), if size > DEFAULT_SIZE { 10 } else { 2 }),
             Self::Lines => command(lines(size), long),
             Self::Line => command(format!("head -c {size} /dev/zero | tr '\\0' x"), long),
@@ -95,7 +95,8 @@ impl Flood {
                     json!({"action": "monitor", "task_id": "t1", "timeout": 600}),
                 ),
             ],
-            // Less, because a terminal is slow; without the line ends it adds.
+            // Less output, because a terminal is slow. `-onlcr` avoids the carriage returns that a
+            // terminal adds.
             Self::Terminal => {
                 let line = format!("stty -onlcr; {}", lines(size / 8));
                 vec![Reply::call(
@@ -106,7 +107,7 @@ impl Flood {
         }
     }
 
-    /// Bytes of its longest stream; none when only it knows.
+    /// Returns the bytes of the longest stream; `None` if unknown in advance.
     fn bytes(self, size: u64) -> Option<u64> {
         match self {
             Self::Endless => None,
@@ -122,7 +123,7 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let flood = FLOODS[case.seed as usize % FLOODS.len()];
     let calls = flood.calls(size);
     let count = calls.len();
-    // Each reply waits, so that there is time to look at the process that waits for it.
+    // Each reply is delayed, so that there is time to measure the waiting process.
     let wait = |reply: Reply| Reply {
         delay_ms: 400,
         ..reply
@@ -156,7 +157,7 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     }
 }
 
-/// Plays a case and says by how many bytes the most memory has grown.
+/// Runs a case and returns the growth of the peak memory in bytes.
 fn flow(
     flood: Flood,
     size: u64,
@@ -193,7 +194,8 @@ fn flow(
     Ok(grown)
 }
 
-/// The most memory haft ever had, in bytes, when it waits for the reply to this request.
+/// Returns haft's peak memory in bytes while it waits for the reply to the request number
+/// `request`.
 fn memory_at(
     request: usize,
     running: &mut Running,
@@ -218,9 +220,9 @@ fn memory_at(
         .ok_or_else(|| "no peak memory".to_owned())
 }
 
-/// What the last result told.
+/// The last tool result.
 struct Told {
-    /// The size of the longest stream, as told.
+    /// The reported size of the longest stream.
     lines: u64,
     bytes: u64,
     file: PathBuf,
@@ -309,7 +311,7 @@ impl Told {
     }
 }
 
-/// The conversation goes on: the model reads a range of the file.
+/// Continues the conversation and reads a range of the file.
 fn read_back(
     flood: Flood,
     told: &Told,
@@ -353,7 +355,7 @@ fn read_back(
         return Err(format!("reading gave {} bytes", text.len()));
     }
     let fits = match flood {
-        // What is no text is not shown, but said to be none.
+        // The result for a binary file is an error instead of its content.
         Flood::Noise => result["error"]["code"] == "binary_file",
         Flood::Line => result["error"] == Value::Null && text.contains("xxx"),
         Flood::Endless | Flood::Lines | Flood::Both | Flood::Background | Flood::Terminal => {
@@ -370,8 +372,8 @@ fn read_back(
     }
 }
 
-/// Lines and bytes, as told: `The whole stdout has 5 lines and 10 bytes`. Of a task it is `All 5
-/// lines`, each of two bytes here.
+/// Parses the reported lines and bytes: `The whole stdout has 5 lines and 10 bytes`. A background
+/// task reports only `All 5 lines`, of two bytes each here.
 fn counts(text: &str) -> Option<(u64, u64)> {
     let words: Vec<_> = text.split("has ").last()?.split(' ').collect();
     if let [lines, "lines", "and", bytes, ..] = words.as_slice() {

@@ -1,10 +1,10 @@
-//! A folder of the project and a link that leads out of it change places without a pause while haft
-//! takes changes back, brings them back, or merges the copy of a sub-agent. Nothing outside may be
-//! touched, whether it holds the same or something else.
+//! Swaps a folder of the project with a link to a folder outside the project, again and again,
+//! while haft undoes changes, redoes them, or merges the copy of a sub-agent. Nothing outside the
+//! project may change, whether it has equal or different content.
 //!
-//! Each case runs the real binary: three of four `haft undo` and `haft redo` in turn, the fourth a
-//! sub-agent whose last reply comes when the swapping begins. The tally counts how often the two
-//! changed places and how many calls were carried out.
+//! Each case runs the real binary: three of four alternate `haft undo` and `haft redo`, the fourth
+//! runs a sub-agent whose last reply arrives when the swapping begins. The tally counts the swaps
+//! and the calls that were carried out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,19 +31,20 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(case),
 };
 
-/// Undos and redos of one case.
+/// The number of undos and redos in one case.
 const CALLS: usize = 12;
 const FILES: [&str; 3] = ["file", "deep/file", "gone"];
-/// What the edit does to them; `kept` stays, so that git has something of the folder in any case.
+/// The edit applied to the files. `kept` remains, so that git always tracks something in the
+/// folder.
 const EDIT: &str = "cd folder && echo new > file && echo new > deep/file && rm gone && mkdir new && echo new > new/made";
-/// How long the two stay where they are: a call is met at other moments by each.
+/// Pauses between two swaps. Different pauses hit a call at different points.
 const PAUSES: [Duration; 4] = [
     Duration::ZERO,
     Duration::from_micros(100),
     Duration::from_millis(1),
     Duration::from_millis(8),
 ];
-/// Far longer than any run takes, so that a hang is told as one.
+/// Far longer than a run takes, so that a hang is detected.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 type Case = Result<(), String>;
@@ -68,7 +69,7 @@ fn case(case: &mut HaftCase<'_>) -> Case {
         }
     }
     if case.seed.is_multiple_of(2) {
-        // What is outside looks just as the edit leaves the project.
+        // The folder outside has the content that the edit produces in the project.
         shell(&outside, &EDIT.replace("cd folder && ", ""))?;
     }
     symlink(&outside, place.project().join("link")).map_err(|error| error.to_string())?;
@@ -96,7 +97,7 @@ fn merging() -> Vec<Reply> {
         "run_named_subagents",
         json!({"subagents": "- {name: worker, task: TASK, worktree: true}"}),
     );
-    // The last reply waits until the swapping has begun.
+    // The last reply is delayed until the swapping has begun.
     let last = Reply {
         delay_ms: 150,
         ..Reply::text("Worked.")
@@ -116,7 +117,7 @@ fn run(line: &str) -> Reply {
     )
 }
 
-/// Undo and redo in turn, while the two change places.
+/// Alternates undo and redo during swapping.
 fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
     let ended = Running::start(place, &arguments("edit"), 1)?.finish(PATIENCE)?;
     if ended.code != Some(0) {
@@ -139,7 +140,7 @@ fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
     swapping.check(tally)
 }
 
-/// A sub-agent's copy is merged, while the two change places.
+/// Merges the copy of a sub-agent during swapping.
 fn merge(place: &Place, pause: Duration, server: &ScriptedServer, tally: &mut Tally) -> Case {
     let project = place.project();
     let agent = "---\nname: worker\ndescription: Works\n---\nYou are worker.\n";
@@ -203,7 +204,7 @@ fn shell(folder: &Path, line: &str) -> Case {
     }
 }
 
-/// The two that change places, and what lay outside before.
+/// The folder and the link that are swapped, and a snapshot of the folder outside.
 struct Swapping {
     folder: PathBuf,
     link: PathBuf,
@@ -228,7 +229,7 @@ impl Swapping {
         })
     }
 
-    /// Does this while they change places over and over.
+    /// Runs `act` while the folder and the link are swapped repeatedly.
     fn during<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -252,7 +253,7 @@ impl Swapping {
         })
     }
 
-    /// Nothing outside is other than it was, and nothing of haft's own is left beside the files.
+    /// Checks that nothing outside the project changed and that haft left no temporary files.
     fn check(&self, tally: &mut Tally) -> Case {
         let swaps = self.swaps.load(Ordering::Relaxed);
         if swaps == 0 {
@@ -278,7 +279,7 @@ impl Swapping {
     }
 }
 
-/// Everything below a folder, and what its files hold.
+/// Returns all paths below a folder, with the content of files.
 fn look(folder: &Path) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(|error| error.to_string())? {

@@ -1,4 +1,4 @@
-//! What one content block may be.
+//! Rules about a single content block.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::rules::{
     common::{Problem, Verdict, is_base64, kind, list, quoted_list, text, unknown_key},
 };
 
-/// Block types and, where we know them all, their fields.
+/// Block types and their fields; `None` if we don't know all fields.
 const TYPES: &[(&str, Option<&[&str]>)] = &[
     (
         "text",
@@ -155,7 +155,8 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// A cache mark on thinking is a rule of its own.
+/// Returns the first unknown field of a block. Ignores a cache mark on thinking, which has its own
+/// rule.
 fn unknown_field(block: &Value) -> Option<&str> {
     let known = TYPES
         .iter()
@@ -201,7 +202,7 @@ pub(super) fn text_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 pub(super) fn text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
-    // Blocks inside a tool result may be blank: the output of a command often is.
+    // Text in a tool result may be blank, as the output of a command often is.
     let own = each_block(body)
         .filter(|(_, _, block)| kind(block) == "text")
         .filter_map(|(_, _, b)| text(b, "text"));
@@ -219,7 +220,7 @@ pub(super) fn text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// The text of every text block in messages, those inside tool results included.
+/// Iterates over the text of every text block in messages, including those in tool results.
 fn each_text(body: &Value) -> impl Iterator<Item = &str> {
     each_block(body)
         .flat_map(|(_, _, block)| std::iter::once(block).chain(list(block, "content")))

@@ -1,4 +1,4 @@
-//! Where cache marks may stand.
+//! Rules about the positions of cache marks.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::rules::{
 const MOST: usize = 4;
 
 pub(super) fn at_most_four(body: &Value, _: &RequestInfo) -> Verdict {
-    // The automatic mark of the request itself takes one of the four places.
+    // A cache mark on the request itself counts as one of the four.
     let found = marks(body).count() + usize::from(given(body, "cache_control").is_some());
     if found > MOST {
         let message = format!(
@@ -50,7 +50,7 @@ pub(super) fn long_before_short(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Where a mark stands; made into text only for an error.
+/// The position of a cache mark; formatted only for an error.
 enum Place {
     Tool(usize),
     System(usize),
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// Every mark in the order the service reads them.
+/// Iterates over all cache marks in the order in which the service processes them.
 fn marks(body: &Value) -> impl Iterator<Item = (Place, &Value)> {
     let tools = list(body, "tools")
         .iter()

@@ -1,4 +1,4 @@
-//! Which fields a request and its messages may hold.
+//! Rules about the fields of a request and of its messages.
 
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ pub(super) fn message(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// The service's sentence about a field that should not be there.
+/// The service's error for a field that is not allowed.
 pub(super) fn not_permitted(path: &str) -> Problem {
     Problem::new(format!("{path}: Extra inputs are not permitted"))
 }

@@ -1,4 +1,4 @@
-//! The request's head: headers, required fields, limits, thinking.
+//! Rules about headers and top-level fields: required fields, limits, thinking.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Tool definitions, and calls and results looked at one by one.
+//! Rules about tool definitions, and about single calls and results.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,8 @@ const TOOL_FIELDS: &[&str] = &[
     "strict",
 ];
 
-/// The tools a client defines itself; the service's own have other shapes.
+/// Iterates over the tools that the client defines, with their indexes. The service's own tools
+/// have other shapes.
 fn custom_tools(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list(body, "tools")
         .iter()
@@ -106,7 +107,7 @@ pub(super) fn choice_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Every call, with the indexes of its message and block.
+/// Iterates over every call, with the indexes of its message and its block.
 fn calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     each_block(body).filter(|(_, _, block)| kind(block) == "tool_use")
 }

@@ -1,7 +1,7 @@
-//! What must hold between turns: who speaks first, and which result answers which call.
+//! Rules about turns: the role of the first message, and which result answers which call.
 //!
-//! Turns are messages joined as the service joins them: neighbours of one role become one turn.
-//! `system` messages inside a conversation belong to no turn and part none.
+//! Turns are built as the service does: consecutive messages of one role become one turn. `system`
+//! messages inside a conversation belong to no turn and separate none.
 
 use std::collections::HashSet;
 
@@ -12,15 +12,16 @@ use crate::rules::{
     common::{Problem, Verdict, kind, list, text},
 };
 
-/// The first model that took `system` messages; every later family does.
+/// The first model that accepted `system` messages; all later families do.
 const FIRST_WITH_SYSTEM: &str = "claude-opus-4-8";
 
-/// Neighbouring messages of one role.
+/// Consecutive messages of one role.
 struct Turn<'a> {
     role: &'a str,
-    /// The blocks with the indexes of their message and their own; whole-text content has none.
+    /// The blocks, each with the index of its message and its own. Content that is a single string
+    /// has no blocks.
     blocks: Vec<(usize, usize, &'a Value)>,
-    /// Whether a message before its first block had whole-text content.
+    /// True if a message before the first block has content that is a single string.
     starts_with_text: bool,
 }
 
@@ -85,7 +86,7 @@ pub(super) fn system_role(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-/// Opus 4.8 was the first; every family of generation 5 and above followed.
+/// True if a model accepts `system` messages: Opus 4.8, and all families from generation 5 on.
 fn takes_system(model: &str) -> bool {
     if model.starts_with(FIRST_WITH_SYSTEM) {
         return true;
@@ -184,7 +185,7 @@ pub(super) fn results_first(body: &Value, _: &RequestInfo) -> Verdict {
             let is_result = kind(block) == "tool_result";
             if is_result && other_seen {
                 let id = text(block, "tool_use_id").unwrap_or_default();
-                // Reported where the call stands, as the service does.
+                // Reported at the position of the call, as the service does.
                 let message = asking
                     .calls()
                     .find(|(_, call)| *call == id)

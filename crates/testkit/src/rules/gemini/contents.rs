@@ -1,4 +1,4 @@
-//! What one turn and one part may be.
+//! Rules about a single turn or part.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::rules::{
 
 const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
 
-/// The fields of a part of which one must be there.
+/// The content fields of a part, of which one is required.
 const DATA: &[&str] = &[
     "text",
     "inlineData",
@@ -25,7 +25,7 @@ const DATA: &[&str] = &[
 
 pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
     for content in items(body, "contents") {
-        // A turn without a role is the user's.
+        // A turn without a role is a user turn.
         let role = field(content, "role")
             .and_then(Value::as_str)
             .unwrap_or_default();
@@ -101,7 +101,7 @@ pub(super) fn inline_data(body: &Value, _: &RequestInfo) -> Verdict {
         let Some(data) = field(value, "inlineData").and_then(|blob| field(blob, "data")) else {
             continue;
         };
-        // The service reads both alphabets of base64.
+        // The service accepts both alphabets of base64.
         let readable = data
             .as_str()
             .is_some_and(|data| is_base64(&data.replace('-', "+").replace('_', "/")));

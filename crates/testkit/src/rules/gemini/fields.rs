@@ -1,5 +1,4 @@
-//! Which fields the request's objects have, as one table of types, and the walk that finds any
-//! other.
+//! A table of the request's types and their fields, and a walk that finds unknown fields.
 
 use serde_json::Value;
 
@@ -9,12 +8,12 @@ use crate::rules::{
     common::{Verdict, Violation},
 };
 
-/// A field's name in camel case and in snake case, and what is inside it.
+/// A field: its name in camel case, its name in snake case, and its content.
 struct Field(&'static str, &'static str, Inside);
 
 enum Inside {
-    /// Not looked into: a plain value, a free-form object, or a schema (which has rules of its
-    /// own).
+    /// Content that isn't checked here: a plain value, a free-form object, or a schema (which has
+    /// its own rules).
     Leaf,
     One(&'static [Field]),
     Many(&'static [Field]),
@@ -224,7 +223,7 @@ fn walk(value: &Value, known: &[Field], path: &mut String, violations: &mut Vec<
     }
 }
 
-/// The service's finding of a field its type does not have.
+/// The service's error for a field that the type doesn't have.
 pub(super) fn unknown_name(name: &str, path: &str) -> Violation {
     let place = if path.is_empty() {
         String::new()
@@ -240,7 +239,7 @@ pub(super) fn unknown_name(name: &str, path: &str) -> Violation {
     }
 }
 
-/// Whether `key`, in either case, is the field called `camel`.
+/// True if `key`, in camel case or snake case, is the field `camel`.
 pub(super) fn same_name(key: &str, camel: &str) -> bool {
     let mut upper = false;
     let mut wanted = camel.chars();

@@ -1,7 +1,8 @@
-//! The schema of a function's `parameters`: a named subset of `OpenAPI`, not JSON schema.
+//! Rules about the schema in a function's `parameters`: a documented subset of `OpenAPI`, not JSON
+//! schema.
 //!
-//! One walk for all rules. The service has two ways of naming a place: by position in the message
-//! it reads (`properties[0].value`), and by key in the checks after it (`properties[unit]`).
+//! All rules share one walk. The service has two notations for a path: by position in errors of the
+//! parser (`properties[0].value`), and by key in errors of later checks (`properties[unit]`).
 
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ const KNOWN: &[&str] = &[
     "pattern",
     "example",
     "anyOf",
-    // In no list of the reference, but read all the same.
+    // Not in the reference, but accepted by the service.
     "oneOf",
     "propertyOrdering",
     "default",
@@ -50,7 +51,7 @@ const TYPES: &[&str] = &[
 ];
 const TYPE_NAME: &str = "type.googleapis.com/google.ai.generativelanguage.v1beta.Type";
 
-/// A subschema's place, spelled both ways.
+/// The path of a subschema, in both notations.
 struct Place {
     by_position: String,
     by_key: String,
@@ -65,7 +66,7 @@ impl Place {
     }
 }
 
-/// Shows every schema of every function's `parameters` and `response` to `look`.
+/// Calls `look` for every schema in the `parameters` and `response` of every function.
 fn each_schema(body: &Value, look: &mut dyn FnMut(&Value, &Place) -> Verdict) -> Verdict {
     for (tool, at, function) in declarations(body) {
         for name in ["parameters", "response"] {

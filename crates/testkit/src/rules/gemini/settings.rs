@@ -1,4 +1,4 @@
-//! The request's head: contents, system instruction, generation settings.
+//! Rules about the request's top-level fields: contents, system instruction, generation settings.
 
 use serde_json::Value;
 

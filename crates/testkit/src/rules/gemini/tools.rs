@@ -1,4 +1,4 @@
-//! Function declarations and how calling is configured.
+//! Rules about function declarations and the function-calling mode.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::rules::{
 
 const LONGEST_NAME: usize = 128;
 
-/// Every function declaration, with the indexes of its tool and its own.
+/// Iterates over every function declaration, with the index of its tool and its own.
 pub(super) fn declarations(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     items(body, "tools")
         .iter()

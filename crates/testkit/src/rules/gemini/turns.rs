@@ -1,4 +1,4 @@
-//! What must hold between turns: calls, their responses and their signatures.
+//! Rules about turns: calls, their responses and their signatures.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn is_model(content: &Value) -> bool {
     field(content, "role").and_then(Value::as_str) == Some("model")
 }
 
-/// Each turn with the one before it.
+/// Iterates over the turns, each with the turn before it.
 fn with_previous(body: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
     let contents = items(body, "contents");
     std::iter::once(None)
@@ -93,7 +93,7 @@ pub(super) fn signatures(body: &Value, info: &RequestInfo) -> Verdict {
         return Ok(());
     }
     let contents = items(body, "contents");
-    // What the user says begins a turn; responses go on with it.
+    // A user message begins a turn; function responses continue it.
     let start = contents
         .iter()
         .rposition(|content| !is_model(content) && responses(content) == 0)

@@ -1,16 +1,17 @@
-//! What the services refuse in the JSON schema of a function.
+//! Checks the JSON schema of a function.
 //!
-//! One walk over the schema; the path is written the way the service reports it, as a tuple of
+//! A single walk over the schema; paths are formatted as the service reports them, as a tuple of
 //! keys.
 
 use serde_json::Value;
 
 use super::{Problem, Verdict, list};
 
-/// The place of a subschema: keys from the root.
+/// The path of a subschema: the keys from the root.
 type Path<'a> = Vec<std::borrow::Cow<'a, str>>;
 
-/// What holds for every function: an object with `properties`, and `items` in every array.
+/// Checks the requirements for every function: an object with `properties`, and `items` in every
+/// array.
 pub(in crate::rules) fn check_schema(function: &str, parameters: &Value, param: &str) -> Verdict {
     let refuse = |what: String| {
         let message = format!("Invalid schema for function '{function}': {what}");
@@ -39,7 +40,8 @@ pub(in crate::rules) fn check_schema(function: &str, parameters: &Value, param: 
     found.map_or(Ok(()), refuse)
 }
 
-/// What holds in addition for strict functions: closed objects with every property required.
+/// Checks the additional requirements for strict functions: closed objects, with every property
+/// required.
 pub(in crate::rules) fn check_strict(function: &str, parameters: &Value, param: &str) -> Verdict {
     match find(parameters, &lacks_strictness) {
         Some(what) => {
@@ -82,7 +84,7 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// The first fault in reading order, with its place.
+/// Finds the first fault in document order and prefixes it with its path.
 fn find(schema: &Value, fault: &dyn Fn(&Value) -> Option<String>) -> Option<String> {
     let mut path = Path::new();
     let what = walk(schema, &mut path, fault)?;

@@ -1,4 +1,4 @@
-//! What one message may be.
+//! Rules about a single message.
 
 use serde_json::Value;
 
@@ -17,9 +17,9 @@ const ROLES: &[&str] = &[
     "developer",
 ];
 
-/// `annotations` comes with every answer and clients send answers back whole. `reasoning_content`
-/// is no field of the reference: servers of this protocol that show their thinking give it and want
-/// it back, and so does this one.
+/// Every reply has `annotations`, and clients send replies back unchanged. `reasoning_content` is
+/// not in the reference, but compatible servers that show their reasoning send it and expect it
+/// back, and so does this server.
 const ASSISTANT_FIELDS: &[&str] = &[
     "role",
     "content",
@@ -114,7 +114,7 @@ pub(super) fn content(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Every content part, with the index of its message and its own.
+/// Iterates over every content part, with the index of its message and its own.
 fn parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     list(body, "messages")
         .iter()

@@ -1,4 +1,4 @@
-//! The request's head: required fields, limits, formats.
+//! Rules about the request's top-level fields: required fields, limits, formats.
 
 use serde_json::Value;
 

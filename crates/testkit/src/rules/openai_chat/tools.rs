@@ -1,4 +1,4 @@
-//! Tools, calls and their answers.
+//! Rules about tools, calls and their results.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::rules::{
 
 const MOST_TOOLS: usize = 128;
 
-/// Every call in the history, with the index of its message and its own.
+/// Iterates over every call in the history, with the index of its message and its own.
 fn calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     list(body, "messages")
         .iter()
@@ -179,7 +179,7 @@ pub(super) fn nested(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// The definitions of function tools with their indexes.
+/// Iterates over the definitions of function tools, with their indexes.
 fn functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list(body, "tools")
         .iter()

@@ -1,4 +1,4 @@
-//! Calls in the input and their outputs.
+//! Rules about calls in the input and their outputs.
 
 use std::collections::HashSet;
 
@@ -61,7 +61,7 @@ pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// The call ids of all items of one type.
+/// Collects the call ids of all items of the type `wanted`.
 fn ids<'a>(body: &'a Value, wanted: &str) -> HashSet<&'a str> {
     list(body, "input")
         .iter()

@@ -1,4 +1,4 @@
-//! What one input item may be, and what must stand beside a reasoning item.
+//! Rules about input items, and about the item that must follow a reasoning item.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::rules::{
     openai::{not_among, unknown},
 };
 
-/// An item type with the letters its ids begin with and its fields, where we check them.
+/// An item type: its name, the prefix of its ids, and its fields. `None` if they aren't checked.
 struct ItemType(
     &'static str,
     Option<&'static str>,
@@ -96,7 +96,7 @@ const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
 const INPUT_PARTS: &[&str] = &["input_text", "input_image", "input_file"];
 const OUTPUT_PARTS: &[&str] = &["output_text", "refusal"];
 
-/// An item's type; a message may leave it out, and so may a reference.
+/// Returns an item's type, which messages and item references may omit.
 pub(super) fn item_type(item: &Value) -> &str {
     match text(item, "type") {
         Some(found) => found,
@@ -255,7 +255,7 @@ pub(super) fn reasoning_followed(body: &Value, _: &RequestInfo) -> Verdict {
             "message" => text(item, "role") != Some("assistant"),
             other => other.ends_with("_output"),
         };
-        // What the client writes is not what the reasoning led to.
+        // An item written by the client can't be the one that the reasoning led to.
         if let Some(id) = waiting.take().filter(|_| by_client) {
             return alone(id);
         }

@@ -1,4 +1,4 @@
-//! The request's head: required fields, limits, formats.
+//! Rules about the request's top-level fields: required fields, limits, formats.
 
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ const KNOWN: &[&str] = &[
     "user",
 ];
 
-/// Fields of Chat Completions and where they are now.
+/// Fields of Chat Completions and their equivalents in Responses.
 const MOVED: &[(&str, &str)] = &[
     ("messages", "input"),
     ("response_format", "text.format"),
@@ -222,7 +222,7 @@ pub(super) fn json_word(body: &Value, _: &RequestInfo) -> Verdict {
     let json_mode = format.is_some_and(|format| kind(format) == "json_object");
     let in_text =
         text(body, "input").is_some_and(|input| input.to_ascii_lowercase().contains("json"));
-    // A stored conversation may have the word.
+    // A stored conversation may contain the word.
     let stored =
         given(body, "previous_response_id").is_some() || given(body, "conversation").is_some();
     if json_mode && !in_text && !stored && !says_json(list(body, "input")) {

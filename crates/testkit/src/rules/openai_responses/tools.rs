@@ -1,4 +1,4 @@
-//! Function tools and the choice among them.
+//! Rules about function tools and the tool choice.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::rules::{
     openai::{check_function_name, check_schema, check_strict, missing},
 };
 
-/// Function tools with their indexes.
+/// Iterates over function tools, with their indexes.
 fn functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list(body, "tools")
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Unlike in Chat Completions, a tool that does not say is strict.
+/// Checks strict functions. Unlike in Chat Completions, a function is strict by default.
 pub(super) fn strict(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, tool) in
         functions(body).filter(|(_, tool)| tool.get("strict") != Some(&Value::Bool(false)))
@@ -78,7 +78,7 @@ pub(super) fn choice_is_known(body: &Value, _: &RequestInfo) -> Verdict {
     else {
         return Ok(());
     };
-    // Tools of other kinds may bring functions we cannot see.
+    // Tools of other types may define functions that the request doesn't list.
     let known =
         |tool: &Value| kind(tool) != "function" || text(tool, "name") == text(choice, "name");
     let known = list(body, "tools").iter().any(known);

@@ -311,3 +311,43 @@ fn archives_keep_their_distance() {
             && !gone_on(&format!("{}UAT", "AT".repeat(30)))
     );
 }
+
+#[test]
+fn the_request_for_a_summary_fits_the_window_of_the_model_that_writes_it() {
+    let mut history = long_round(2, 90, 1_000);
+    let said = "Never touch the parser. ".repeat(40);
+    history[2] = crate::testing::text(2, Role::User, &said);
+    let planned = plan_compaction(
+        &history,
+        ArchiveWish::ByHand,
+        &Policy::default(),
+        &windowed(),
+        &Quarter,
+    );
+    let plan = planned.unwrap();
+    let request = |context_window, tokenizer_factor| {
+        let model = ModelSpec {
+            context_window,
+            max_output_tokens: Some(context_window / 4),
+            tokenizer_factor,
+            ..model()
+        };
+        let wish = SummaryWish::default();
+        let request = summary_request(&plan, wish, &model, &Policy::default(), &Quarter).unwrap();
+        let room = f64::from(Policy::default().usable_window(&model));
+        let tokens = request.tokens() as f64 * tokenizer_factor;
+        assert!(tokens <= room, "{tokens} of {room}");
+        assert!(tokens > 0.7 * room, "{tokens} of {room}: as much as fits");
+        request.segments[1].entry.message.joined_text()
+    };
+    for (window, factor) in [(96_000, 1.0), (32_000, 1.0), (96_000, 1.5)] {
+        let asked = request(window, factor);
+        assert!(
+            asked.contains(said.trim()),
+            "what the user said stays whole"
+        );
+        assert!(asked.contains("[tool "), "and a part of each result");
+        assert!(!asked.contains("are left out here"));
+    }
+    assert!(request(8_000, 1.0).contains("messages are left out here"));
+}

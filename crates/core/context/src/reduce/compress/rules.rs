@@ -1,6 +1,6 @@
-//! How much of each tool's result is kept.
+//! Rules for the part of each tool's result that is kept.
 //!
-//! Every rule bounds the one large field its tool has and passes the other fields on, so that
+//! Every rule bounds the one large field of its tool and passes the other fields on, so that
 //! markers such as `truncated` or `fallback` survive.
 
 use haft_types::Envelope;
@@ -15,14 +15,15 @@ pub(super) const OTHER_CHARS: usize = 4_000;
 /// First lines of a diff that is too long to be kept whole.
 const DIFF_HEAD: usize = 20;
 
-/// What is kept of a result's data.
+/// The kept part of a result's data.
 pub(super) struct Kept {
     pub(super) data: Map<String, Value>,
-    /// Whether the whole result says more.
+    /// True if the whole result contains more.
     pub(super) left_out: bool,
 }
 
-/// Applies the rule of the tool `name`. Tests that failed are named whatever the rule leaves out.
+/// Applies the rule of the tool `name`. Failing tests are always named, even if the rule leaves
+/// them out.
 pub(super) fn keep(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     let mut kept = by_rule(name, envelope, limits);
     if kept.left_out {
@@ -66,7 +67,7 @@ fn by_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     Kept { data, left_out }
 }
 
-/// Keeps the first entries of a list.
+/// Keeps the first entries of a list. Returns true if any were left out, like the other rules.
 fn first(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
     let Some(Value::Array(entries)) = data.get_mut(key) else {
         return false;
@@ -79,8 +80,8 @@ fn first(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
     cut
 }
 
-/// Numbers the lines of a file and keeps the first ones. When the file was changed last is of no
-/// use to a model.
+/// Numbers the lines of a file and keeps the first ones. The modification time is removed, because
+/// a model has no use for it.
 fn numbered(data: &mut Map<String, Value>, limit: u32) -> bool {
     data.shift_remove("mtime");
     let start = data.get("start_line").and_then(Value::as_u64).unwrap_or(1);
@@ -104,8 +105,8 @@ fn numbered(data: &mut Map<String, Value>, limit: u32) -> bool {
     cut
 }
 
-/// Keeps a diff, or the head of a large one; counts and ranges stay. Of one that was too large for
-/// the tool there is the head.
+/// Keeps a diff, or the head of a large one; counts and ranges stay. If the diff was too large for
+/// the tool, the result contains only a head.
 fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     let head = data.shift_remove("diff_head");
     let only_head = head.is_some();
@@ -123,7 +124,7 @@ fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     true
 }
 
-/// Keeps those diffs of several files that are small together, and of the others their heads;
+/// Keeps the diffs of several files up to `limit` lines together, and only the heads of the others;
 /// counts and ranges stay.
 fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     let Some(Value::Array(files)) = data.get_mut("files") else {
@@ -145,8 +146,8 @@ fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     left_out
 }
 
-/// Keeps how a command ended, the ends of its output and the last of its complaints. What was run
-/// stands in the call.
+/// Keeps the exit of a command, the head and tail of its output, and the end of its standard error.
+/// The command itself is in the call.
 fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     for known in ["command", "cwd", "duration_ms"] {
         data.shift_remove(known);
@@ -176,15 +177,15 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     stdout || cut || left_out > 0
 }
 
-/// Keeps which session or task it was, how it stood, and the ends of what it had written.
+/// Keeps the identity and state of a session or task, and the head and tail of its output.
 fn running(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     data.shift_remove("duration_ms");
     let stdout = stdout_ends(data, limits);
     first(data, "tasks", limits.list) || stdout
 }
 
-/// Keeps the ends of what was written. The counts are of all of it; the text may already be
-/// bounded.
+/// Keeps the head and tail of standard output. The counts cover all of the output, though the text
+/// may already be bounded.
 fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     let Some(Value::String(stdout)) = data.get("stdout") else {
         return false;
@@ -196,7 +197,7 @@ fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
         limits.stdout as usize,
         counted(data, "stdout_lines").unwrap_or(lines),
     );
-    // A long line of letters that take several bytes each is cut before it comes here.
+    // A long line of multi-byte characters was already cut by the tool.
     let cut = cut
         || (bytes > OTHER_CHARS && counted(data, "stdout_bytes").is_some_and(|all| all > bytes));
     if text.is_empty() {
@@ -228,7 +229,7 @@ fn todo(data: &mut Map<String, Value>) -> bool {
     !items.is_empty()
 }
 
-/// The ends of the text, and the markers of the data.
+/// Keeps the head and tail of the text, and the markers of the data.
 fn other(envelope: &Envelope, limit: u32) -> Kept {
     let mut data = Map::new();
     let mut left_out = false;
@@ -254,9 +255,9 @@ fn other(envelope: &Envelope, limit: u32) -> Kept {
     Kept { data, left_out }
 }
 
-/// The first and last lines of a text, or characters where its lines are long, with a note of what
-/// is left out between, and whether anything is. `total` is the number of lines the text had before
-/// anyone cut it.
+/// Cuts a text to its first and last lines, or characters if its lines are long, with a note
+/// between them on what is left out. The bool is true if anything is left out. `total` is the
+/// number of lines before any earlier cut.
 pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     let text = text.trim_end_matches('\n');
     let all: Vec<_> = text.lines().collect();

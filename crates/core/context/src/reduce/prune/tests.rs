@@ -143,7 +143,7 @@ fn notices_name_no_tool_that_is_not_offered() {
     );
     assert!(
         sent.contains(&format!(
-            "[200 more characters are cleared: message {}]",
+            "[The arguments of this call are shortened here; message {} has them whole.]",
             id(100).short()
         )),
         "{sent}"
@@ -276,22 +276,8 @@ fn long_arguments_are_cut_and_the_call_stays_valid() {
     let assembly = build(&history, &policy(1_000), None);
     let message = &assembly.request.segments[2].entry.message;
     let cut: Value = serde_json::from_str(&message.tool_calls().next().unwrap().arguments).unwrap();
-    assert_eq!(
-        cut["content"],
-        format!(
-            "{}[200 more characters are cleared: `recall` {}]",
-            "ü".repeat(500),
-            id(100).short()
-        )
-    );
-    assert_eq!(
-        cut["deep"][0]["text"],
-        format!(
-            "{}[1 more characters are cleared: `recall` {}]",
-            "x".repeat(500),
-            id(100).short()
-        )
-    );
+    assert_eq!(cut["content"], "ü".repeat(500));
+    assert_eq!(cut["deep"][0]["text"], "x".repeat(500));
     assert_eq!((&cut["path"], &cut["n"]), (&"a".into(), &1.into()));
     let short = assembly.request.segments[3]
         .entry
@@ -299,7 +285,12 @@ fn long_arguments_are_cut_and_the_call_stays_valid() {
         .tool_results()
         .next()
         .unwrap();
-    assert_eq!(short.envelope.text, "ok", "a notice would be longer");
+    let note = "[The arguments of this call are shortened here; `recall` ";
+    let text = &short.envelope.text;
+    assert!(
+        text.starts_with(&format!("ok\n{note}{}", id(100).short())),
+        "{text}"
+    );
 }
 
 #[test]
@@ -395,4 +386,175 @@ fn a_corrected_factor_does_not_take_pruning_back() {
         "a smaller factor makes room, but what is cleared stays so"
     );
     assert!(cleared_ids(&build(1.2, None)).len() < cleared.ids.len());
+}
+
+/// A step with one call of each of these tools; all results arrive in one message.
+fn step(number: usize, named: &[(&str, String)], texts: &[String]) -> [Arc<Entry>; 2] {
+    let calls = named
+        .iter()
+        .enumerate()
+        .map(|(index, (name, arguments))| call(&format!("call-{number}-{index}"), name, arguments));
+    let results = named
+        .iter()
+        .zip(texts)
+        .enumerate()
+        .map(|(index, ((name, _), text))| {
+            Part::ToolResult(Box::new(ToolResult {
+                tool_call_id: format!("call-{number}-{index}"),
+                name: (*name).to_owned(),
+                envelope: Envelope::success(text.clone()),
+            }))
+        });
+    [
+        entry(Message::new(
+            id(number),
+            Role::Assistant,
+            calls.collect(),
+            at(number),
+        )),
+        entry(Message::new(
+            id(number + 1),
+            Role::Tool,
+            results.collect(),
+            at(number + 1),
+        )),
+    ]
+}
+
+fn read(path: &str) -> (&'static str, String) {
+    ("read_file", format!(r#"{{"path":"{path}"}}"#))
+}
+
+fn edit(path: &str) -> (&'static str, String) {
+    (
+        "edit_file",
+        format!(r#"{{"path":"{path}","old_string":"a","new_string":"b"}}"#),
+    )
+}
+
+fn words(count: usize) -> Vec<String> {
+    vec!["word ".repeat(800); count]
+}
+
+#[test]
+fn results_are_counted_and_not_messages() {
+    let three: Vec<_> = ["a", "b", "c"].map(read).into();
+    let mut history = vec![text(0, Role::User, "go")];
+    for number in (1..20).step_by(2) {
+        history.extend(step(number, &three, &words(3)));
+    }
+    history.push(text(50, Role::Assistant, "Seen."));
+    history.push(text(51, Role::User, "go on"));
+    let policy = |keep| Policy {
+        prune_keep: Some(keep),
+        ..policy(1_000)
+    };
+    let cleared = |keep| cleared_ids(&build(&history, &policy(keep), None));
+    let up_to = |last: usize| (2..=last).step_by(2).map(id).collect::<Vec<_>>();
+    assert_eq!(cleared(1), up_to(18), "the newest step counts as one");
+    assert_eq!(cleared(4), up_to(16), "and three of the step before");
+    assert_eq!(
+        cleared(5),
+        up_to(14),
+        "a message of which one result stays is whole"
+    );
+}
+
+#[test]
+fn results_of_the_newest_step_count_singly_if_they_do_not_fit() {
+    let mut history = vec![text(0, Role::User, "go")];
+    let reads: Vec<_> = ["a", "b", "c"].map(read).into();
+    let [calls, _] = step(1, &reads, &words(3));
+    history.push(calls);
+    for index in 0..3 {
+        let call = format!("call-1-{index}");
+        let whole = Envelope::success("word ".repeat(100_000));
+        history.push(result(2 + index, &call, whole));
+    }
+    history.push(text(50, Role::Assistant, "Seen."));
+    history.push(text(51, Role::User, "go on"));
+    let policy = Policy {
+        prune_keep: Some(1),
+        ..policy(1_000)
+    };
+    let model = ModelSpec {
+        context_window: 300_000,
+        ..model()
+    };
+    let (system, tools) = (system(), tool_set(&["read_file"]));
+    let snapshot = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
+    assert_eq!(cleared_ids(&assemble(&snapshot).unwrap()), [2, 3].map(id));
+}
+
+#[test]
+fn files_being_changed_stay_in_view() {
+    let conversation = |change: fn(&str) -> (&'static str, String)| {
+        let mut history = vec![text(0, Role::User, "go")];
+        history.extend(step(1, &[read("src/a.rs")], &words(1)));
+        history.extend(step(3, &[change("./src/a.rs")], &words(1)));
+        for number in (5..41).step_by(2) {
+            history.extend(step(number, &[read(&format!("{number}"))], &words(1)));
+        }
+        history
+    };
+    let cleared = |history: &[Arc<Entry>]| {
+        let cleared = cleared_ids(&build(history, &policy(8_000), None));
+        assert!(cleared.contains(&id(6)), "others are cleared");
+        cleared
+    };
+    let changed = conversation(edit);
+    assert!(!cleared(&changed).contains(&id(2)), "read and then changed");
+    assert!(cleared(&conversation(read)).contains(&id(2)), "only read");
+    let mut later = changed.clone();
+    later.push(text(51, Role::User, "next"));
+    assert!(!cleared(&later).contains(&id(2)), "the round before counts");
+    later.push(text(52, Role::Assistant, "Done."));
+    later.push(text(53, Role::User, "next"));
+    assert!(cleared(&later).contains(&id(2)), "older rounds do not");
+}
+
+#[test]
+fn views_take_a_quarter_of_the_zone_and_the_least_recently_used_go_first() {
+    let mut history = vec![text(0, Role::User, "go")];
+    for number in (1..13).step_by(2) {
+        history.extend(step(number, &[read(&format!("{number}"))], &words(1)));
+    }
+    for number in (13..25).step_by(2) {
+        history.extend(step(
+            number,
+            &[edit(&format!("{}", number - 12))],
+            &words(1),
+        ));
+    }
+    for number in (25..61).step_by(2) {
+        history.extend(step(number, &[read(&format!("{number}"))], &words(1)));
+    }
+    let kept = |zone| {
+        let cleared = cleared_ids(&build(&history, &policy(zone), None));
+        let views = (2..13)
+            .step_by(2)
+            .filter(|view| !cleared.contains(&id(*view)));
+        views.collect::<Vec<_>>()
+    };
+    assert_eq!(kept(16_500), [6, 8, 10, 12]);
+    assert_eq!(kept(8_500), [10, 12]);
+    assert_eq!(kept(2_000), [0; 0]);
+}
+
+#[test]
+fn the_call_that_wrote_a_file_is_a_view_of_it() {
+    let content = "word ".repeat(800);
+    let write = |path: &str| {
+        let arguments = serde_json::json!({"path": path, "content": content});
+        ("write_to_file", arguments.to_string())
+    };
+    let mut history = vec![text(0, Role::User, "go")];
+    history.extend(step(1, &[write("new.rs")], &["ok".to_owned()]));
+    history.extend(step(3, &[write("new.rs")], &["ok".to_owned()]));
+    for number in (5..41).step_by(2) {
+        history.extend(step(number, &[read(&format!("{number}"))], &words(1)));
+    }
+    let cleared = cleared_ids(&build(&history, &policy(8_000), None));
+    assert!(cleared.contains(&id(1)), "an older version");
+    assert!(!cleared.contains(&id(3)), "what the file holds now");
 }

@@ -1,9 +1,9 @@
-//! What can be no summary: said nothing, stopped in the middle, or speaks as somebody else.
+//! Rejects texts that cannot be a summary: empty or unfinished ones, and those that imitate another
+//! speaker.
 //!
-//! A summary is read by the agent with the weight of its own memory, and it is made from text that
-//! anybody may have written: pages, files, output. What looks like a program's own marks, a change
-//! of speaker or an order to forget is refused. Words that only report such a thing, inside a line,
-//! are not.
+//! The agent trusts a summary like its own memory, but the summary is made from text of any origin:
+//! pages, files, output. Text that looks like a program's own marks, a change of speaker or an
+//! order to forget is refused. A report of such text inside a line is accepted.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ const MARKS: [&str; 14] = [
     "[inst]",
 ];
 
-/// Beginnings of lines by which somebody else would begin to speak. `User:` and `System:` may begin
-/// a fact of either.
+/// Line beginnings that introduce another speaker. `User:` and `System:` are missing because either
+/// may begin a plain fact.
 const SPEAKERS: [&str; 8] = [
     "Human:",
     "Assistant:",
@@ -43,7 +43,7 @@ const SPEAKERS: [&str; 8] = [
     "[system",
 ];
 
-/// Beginnings of lines that take back what the agent was told.
+/// Line beginnings that revoke the agent's instructions.
 const ORDERS: [&str; 3] = ["ignore", "disregard", "forget"];
 const TAKEN_BACK: [&str; 6] = [
     "instruction",
@@ -54,7 +54,7 @@ const TAKEN_BACK: [&str; 6] = [
     "everything",
 ];
 
-/// How a model begins that will not write one.
+/// Beginnings of replies in which a model declines to write a summary.
 const DECLINED: [&str; 8] = [
     "i'm sorry",
     "i’m sorry",
@@ -66,10 +66,10 @@ const DECLINED: [&str; 8] = [
     "as an ai",
 ];
 
-/// The heading every summary begins with.
+/// The heading that every summary begins with.
 const TITLE: &str = "archived session summary";
 
-/// Takes off what models like to put around a text: words before it, and a fence.
+/// Removes the text that models put around a summary: an introduction, and a fence.
 pub(super) fn unwrapped(summary: &str) -> &str {
     let mut text = summary.trim();
     let inner = text
@@ -95,7 +95,7 @@ pub(super) fn unwrapped(summary: &str) -> &str {
     text
 }
 
-/// Refuses what can be no summary of these messages.
+/// Returns an error if the text cannot be a summary of these messages.
 pub(super) fn check<'a>(
     summary: &str,
     messages: impl Iterator<Item = &'a Arc<Entry>>,
@@ -103,7 +103,7 @@ pub(super) fn check<'a>(
     if !summary.chars().any(char::is_alphanumeric) {
         return Err(SummaryRefusal::Empty);
     }
-    // Letters that cannot be seen would hide a mark from this, and not from a model.
+    // Invisible characters would hide a mark from this check, but not from a model.
     let visible: String = summary.chars().filter(|c| !is_invisible(*c)).collect();
     let lower = visible.to_lowercase();
     if let Some(mark) = MARKS.into_iter().find(|mark| lower.contains(mark)) {
@@ -146,8 +146,8 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Whether most of a summary is in a script that is not Latin and that the user has not written a
-/// word in. Much of what a user sends is pasted: a word of the user's own is enough.
+/// True if most of a summary is in a non-Latin script of which the user has not written a word.
+/// Much of a user's text is pasted, so one word is enough.
 fn is_other_language(summary: &str, said: &str) -> bool {
     const WORD: usize = 2;
     match ScriptCounts::of(summary).dominant() {
@@ -156,7 +156,7 @@ fn is_other_language(summary: &str, said: &str) -> bool {
     }
 }
 
-/// Whether the line orders to forget what was said.
+/// True if the line orders the agent to forget its instructions.
 fn takes_back(line: &str, order: &str) -> bool {
     let Some(rest) = line
         .strip_prefix(order)

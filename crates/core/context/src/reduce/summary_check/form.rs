@@ -1,11 +1,11 @@
 //! The form of a summary: five sections under fixed headings, in a fixed order.
 //!
 //! haft writes the title and the time span. A model's text is parsed into the sections; a text in
-//! any other form is refused, so that "ok" can never stand for an archive.
+//! any other form is refused, so that "ok" can never replace an archive.
 
 use crate::reduce::compaction::SummaryRefusal;
 
-/// The headings, in English whatever the language of the text.
+/// The headings, which stay English if the summary is in another language.
 const HEADINGS: [&str; 5] = [
     "Objectives & Status",
     "Technical Context",
@@ -15,7 +15,7 @@ const HEADINGS: [&str; 5] = [
 ];
 /// The sections that must have text.
 const MIN_SECTIONS: usize = 3;
-/// The title, which haft writes itself. A model may repeat it.
+/// The title, which haft writes. A model may repeat it.
 const TITLE: &str = "Archived Session Summary";
 /// Texts by which models mark an empty section.
 const EMPTY: [&str; 9] = [
@@ -64,7 +64,7 @@ pub(super) fn shaped(summary: &str) -> Result<String, SummaryRefusal> {
     Ok(texts.join("\n\n"))
 }
 
-/// A line as the form reads it.
+/// The kind of a line of a summary.
 enum Heading<'a> {
     None,
     Title,

@@ -1,4 +1,4 @@
-//! The ledger: what must survive an archive, found without a model.
+//! The ledger: facts that must survive an archive, found without a model.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,23 +10,23 @@ use crate::reduce::compaction::CompactionPlan;
 use crate::reduce::failing_lines::{bounded, cut, failing_lines};
 use crate::reduce::superseded::CallSubject;
 
-/// Characters of a sentence of the user's that are kept.
+/// Maximum characters kept of a sentence by the user.
 const LONGEST_SENTENCE: usize = 1_000;
 
-/// Why something must survive.
+/// The reason why a fact must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LedgerKind {
-    /// The user said it must, must never or must always be so.
+    /// The user said that something must, must never or must always be so.
     Instruction,
     /// A file was changed.
     FileChanged,
     /// A command failed and has not succeeded since.
     Failing,
-    /// A thing left to do.
+    /// An open TODO item.
     OpenTodo,
-    /// A process that runs.
+    /// A running process.
     Running,
-    /// A message that was named by its id.
+    /// A message that the user named by its id.
     Quoted,
 }
 
@@ -43,35 +43,34 @@ impl LedgerKind {
     }
 }
 
-/// Something that must survive.
+/// A fact that must survive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerItem {
-    /// Why.
     pub kind: LedgerKind,
-    /// What must occur in the accepted text, letter for letter but for white space.
+    /// The text that must occur in the accepted summary, letter for letter except for white space.
     pub literal: String,
-    /// The message it comes from, where it comes from one.
+    /// The message that the fact comes from, if any.
     pub source: Option<ShortId>,
 }
 
 impl LedgerItem {
-    /// The line that keeps it.
+    /// Formats the fact as a list item.
     pub(super) fn line(&self) -> String {
         let source = self.source.map(|id| format!(" [{id}]")).unwrap_or_default();
         format!("- {}: {}{source}\n", self.kind.name(), self.literal)
     }
 }
 
-/// What is known besides the messages.
+/// Facts that the archived messages do not contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenWork<'a> {
-    /// Things left to do.
+    /// Open TODO items.
     pub todos: &'a [String],
-    /// Processes that run.
+    /// Running processes.
     pub running: &'a [String],
 }
 
-/// Lists what must survive, in the order it came up.
+/// Collects the facts that must survive, in the order in which they came up.
 pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
     let mut items = Vec::new();
     let short: BTreeSet<_> = plan
@@ -118,7 +117,7 @@ pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> 
     items
 }
 
-/// The literals that do not occur in a text.
+/// Returns the facts whose literals do not occur in a text.
 pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> {
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ledger
@@ -127,7 +126,7 @@ pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> 
         .collect()
 }
 
-/// Files changed and commands that fail.
+/// Adds the changed files and the failing commands.
 fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     let messages = || plan.messages.iter().map(|entry| &entry.message);
     let calls: HashMap<_, _> = messages()
@@ -148,7 +147,7 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
             let failed = status == ToolStatus::Error || code.is_some_and(|code| code != 0);
             for subject in CallSubject::all(call, result, &message.metadata) {
                 match subject {
-                    // A command that failed may have changed files before it did.
+                    // A failed command may have changed files before it failed.
                     CallSubject::Edit { paths }
                         if status != ToolStatus::Error || code.is_some() =>
                     {
@@ -160,7 +159,7 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
                         items.extend(paths.into_iter().map(changed));
                     }
                     CallSubject::Run { command, cwd } => {
-                        // The newest run of a command is what counts.
+                        // Only the newest run of a command counts.
                         failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
                         if failed {
                             let lines = failing_lines(&result.envelope.text);
@@ -183,7 +182,7 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| matches!(c, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
-    // A full stop ends a sentence only before a space: names of files hold some.
+    // A full stop ends a sentence only before a space, because file names contain dots.
     text.split(ends)
         .flat_map(|part| part.split(". "))
         .map(|part| part.trim().trim_end_matches('.'))

@@ -1,13 +1,13 @@
-//! Receipts: every line of a summary names the messages it comes from, and a list at its end names
-//! all of them.
+//! Receipts: every line of a summary names its source messages, and a list at the end names all
+//! messages.
 //!
 //! ```text
-//! model    - src/a.rs – parser fixed [1a2b3c4d, 99999999]        99999999 is no message of the archive: it goes
-//! model    - the user wants tabs                                 no id: those of the round and the message most like it
+//! model    - src/a.rs – parser fixed [1a2b3c4d, 99999999]        99999999 is no message of the archive and is removed
+//! model    - the user wants tabs                                 no id: those of the most similar round and message are added
 //! end      - 1a2b3c4d fix the parser: 5e6f7a8b read_file src/a.rs · …
 //! ```
 //!
-//! Invariant: whatever stands in such brackets afterwards names a message of the archive.
+//! Invariant: every id left in such brackets names a message of the archive.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -21,13 +21,13 @@ use crate::reduce::superseded::CallSubject;
 /// Characters of a message that are compared with a line.
 const COMPARED: usize = 4_000;
 
-/// The messages of an archive by what they are about.
+/// The messages of an archive, indexed by their words.
 pub(super) struct ArchiveIndex<'a> {
     rounds: Vec<Vec<&'a Message>>,
     known: BTreeSet<ShortId>,
     /// For each word, the rounds and messages it occurs in.
     words: HashMap<String, BTreeSet<(usize, usize)>>,
-    /// The line with the time span says nothing of its own.
+    /// The line with the time span, which needs no sources.
     span: String,
 }
 
@@ -61,14 +61,14 @@ impl<'a> ArchiveIndex<'a> {
         }
     }
 
-    /// The summary with the ids of its sources in every line that says something.
+    /// Returns the summary with the ids of its sources in every line that has text.
     pub(super) fn sign(&self, summary: &str) -> String {
         let mut signed = String::with_capacity(summary.len() * 5 / 4);
         let mut fenced: Option<String> = None;
         for line in summary.lines() {
             let fence = line.trim_start().starts_with("```");
             match &mut fenced {
-                // Code stays as it is: its ids stand behind it.
+                // Code stays unchanged; its ids follow the closing fence.
                 Some(code) if fence => {
                     let ids = self.guess(code);
                     signed.extend([line, "\n", &brackets(&ids), "\n"]);
@@ -106,7 +106,7 @@ impl<'a> ArchiveIndex<'a> {
         format!("{} {}", plain.trim_end(), brackets(&ids))
     }
 
-    /// The line without the ids in brackets, and those of them that name a message.
+    /// Returns the line without the ids in brackets, and those of the ids that name a message.
     fn take_ids(&self, line: &str) -> (String, Vec<ShortId>) {
         let mut plain = String::new();
         let mut ids = Vec::new();
@@ -135,12 +135,13 @@ impl<'a> ArchiveIndex<'a> {
         (plain, ids)
     }
 
-    /// The round a line is most likely about, and the message in it.
+    /// Returns the first message of the round that a line is most likely about, and the most
+    /// similar message in that round.
     fn guess(&self, line: &str) -> Vec<ShortId> {
         let mut scores: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for places in words(line).iter().filter_map(|word| self.words.get(word)) {
             for place in places {
-                // A word that stands everywhere says little.
+                // A word that occurs everywhere counts little.
                 *scores.entry(*place).or_default() += 1.0 / places.len() as f64;
             }
         }
@@ -166,10 +167,10 @@ impl<'a> ArchiveIndex<'a> {
         ids
     }
 
-    /// The list of all messages, by round.
+    /// Formats the list of all messages by round.
     pub(super) fn list(&self, detail: ReceiptDetail) -> String {
-        // What is stored names no tool: the next run may not be offered it. The system message says
-        // how a message is brought back.
+        // The stored text names no tool, because the next run may not offer it. The system message
+        // explains how to recall a message.
         let mut text = String::from("\n\n## Receipts\nEvery message is kept under its id.\n");
         for round in &self.rounds {
             let [first, rest @ ..] = round.as_slice() else {
@@ -206,18 +207,18 @@ impl<'a> ArchiveIndex<'a> {
     }
 }
 
-/// How much the list says.
+/// The level of detail of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiptDetail {
-    /// What each message is about.
+    /// The subject of each message.
     Subjects,
-    /// The ids.
+    /// The id of each message.
     Ids,
     /// The first message of each round.
     Rounds,
 }
 
-/// Each message with what it is about: a call and its result together.
+/// Describes each message by its id and subject; a call and its result share one line.
 fn subjects(messages: &[&Message]) -> Vec<String> {
     let calls: HashMap<&str, (&Message, &ToolCall)> = messages
         .iter()
@@ -238,8 +239,8 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
                         CallSubject::all(call.map(|(_, call)| *call), result, &message.metadata);
                     let about: Vec<_> = about.iter().map(CallSubject::label).collect();
                     let about: String = bounded(&about.join(" ")).chars().take(60).collect();
-                    // The call may hold what the result does not: the text of a file that was
-                    // written.
+                    // The call may contain text that the result lacks, such as the content of a
+                    // written file.
                     let asked = call
                         .map(|(asked, _)| asked.message_id.short())
                         .filter(|asked| named.insert(*asked));
@@ -266,7 +267,7 @@ fn brackets(ids: &[ShortId]) -> String {
     format!("[{}]", ids.join(", "))
 }
 
-/// The ids between brackets, if nothing else stands there.
+/// Parses the ids between brackets; `None` if there is any other text.
 fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
     let parts = inside
         .split([',', ';', ' ', '/'])
@@ -284,7 +285,7 @@ fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
     ids.filter(|ids| !ids.is_empty())
 }
 
-/// What a message says, as far as it is compared.
+/// Returns the part of a message's text that is compared.
 fn said(message: &Message) -> String {
     let mut text = message.joined_text();
     text.extend(
@@ -300,7 +301,7 @@ fn said(message: &Message) -> String {
     text.chars().take(COMPARED).collect()
 }
 
-/// The words of a text that are worth comparing.
+/// Returns the words of a text that are worth comparing.
 fn words(text: &str) -> BTreeSet<String> {
     const SHORTEST: usize = 4;
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');

@@ -1,4 +1,4 @@
-//! The hub as one agent's tools reach it.
+//! Gives an agent's tools access to the hub.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use haft_tool::{GroupDelivery, NotDelivered, Post};
 
 use super::{AgentMessage, Hub};
 
-/// Sends under one agent's name.
+/// Sends messages under one agent's name.
 pub(crate) struct HubPost {
     hub: Arc<Hub>,
     own: String,

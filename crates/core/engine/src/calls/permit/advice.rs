@@ -1,7 +1,7 @@
-//! Names what would allow a call that was refused because nobody could be asked.
+//! Suggests what would allow a call that was denied because the run has no user to ask.
 //!
-//! Invariant: everything that is named was decided again and allows the call, the narrowest first.
-//! The mode without a sandbox is never named.
+//! Invariant: each suggestion was checked against the rules and allows the call; the narrowest
+//! comes first. The mode without a sandbox is never suggested.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use haft_types::{Decision, PermissionMode};
 
 use super::Opinion;
 
-/// What a call is decided by.
+/// The values that decide on a call.
 pub(super) struct AdviceContext<'a> {
     pub(super) permissions: &'a Permissions,
     pub(super) workspace: &'a Workspace,
@@ -22,7 +22,7 @@ impl AdviceContext<'_> {
     /// Returns what a user can do to allow `call`, as the end of a sentence.
     pub(super) fn ways(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> String {
         let mut ways = Vec::new();
-        // A hook that wants a person to be asked is spared by no rule.
+        // A rule does not help if a hook wants the user to be asked.
         if !verdict.remember.is_empty() && self.opinion != Opinion::Ask {
             let added: Vec<_> = verdict
                 .remember
@@ -56,7 +56,7 @@ impl AdviceContext<'_> {
         ways.join(", or ")
     }
 
-    /// The first mode that would allow the call.
+    /// Returns the strictest mode that would allow the call.
     fn mode(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Option<PermissionMode> {
         [PermissionMode::AcceptEdits, PermissionMode::Auto]
             .into_iter()
@@ -84,8 +84,8 @@ impl AdviceContext<'_> {
             == Decision::Allow
     }
 
-    /// The folders outside the workspace that the call reaches, each once. The root of the file
-    /// system is none of them.
+    /// Returns the folders outside the workspace that the call accesses, without duplicates. Leaves
+    /// out the root of the file system.
     fn folders(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> Vec<PathBuf> {
         let folder_of = |path: &PathBuf| {
             if path.is_dir() {
@@ -114,7 +114,7 @@ fn mode_text(mode: PermissionMode) -> String {
     format!("`--permission-mode {mode}` ({meaning})")
 }
 
-/// A rule as an argument for a shell.
+/// Quotes a rule for a shell.
 fn quoted(rule: &str) -> String {
     if rule.contains(['"', '$', '`', '\\', '!']) {
         return format!("'{}'", rule.replace('\'', r"'\''"));
@@ -122,7 +122,7 @@ fn quoted(rule: &str) -> String {
     format!("\"{rule}\"")
 }
 
-/// A path as an argument for a shell.
+/// Quotes a path for a shell if needed.
 fn word(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if path.chars().all(plain) {

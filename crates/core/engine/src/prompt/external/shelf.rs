@@ -1,7 +1,7 @@
 //! The external tools of a session, and the document about them.
 //!
-//! Invariant: while a prefix is warm, what was sent of a tool stays as it is until its file
-//! changes: an answer that comes late breaks nothing.
+//! Invariant: while the prefix is cached, the description of a tool stays as it was sent until the
+//! tool's file changes: a late answer does not break the prefix.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,35 +13,35 @@ use tokio_util::sync::CancellationToken;
 use super::ToolHelp;
 use crate::prompt::stamps::Stamps;
 
-/// What becomes of answers that came after a tool was described without them.
+/// Controls what happens to answers that arrive after a tool was described without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// They are shown now: no prefix is lost by it.
+    /// Late answers are shown now, because no cached prefix is lost.
     Welcome,
-    /// They wait.
+    /// Late answers are held back.
     Wait,
 }
 
-/// Whether a tool of this name is built in. Asked only where a file could be a tool: to know the
-/// names is to make all tools.
+/// A predicate for the names of built-in tools. It is called only if a file could be a tool,
+/// because listing the built-in names requires creating all tools.
 pub(crate) type IsBuiltIn = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// The tools as they were last seen.
+/// The external tools as they were last found.
 pub(crate) struct ExternalShelf {
     paths: KnowledgePaths,
     help: ToolHelp,
     is_built_in: IsBuiltIn,
     stamps: Stamps,
     tools: Vec<ExternalTool>,
-    /// What was said of them before a request.
+    /// The help texts that were sent, by file.
     described: HashMap<PathBuf, (ToolFileVersion, Help)>,
-    /// What people have not seen yet.
+    /// Problems that the user has not seen yet.
     problems: Vec<FileProblem>,
     document: Option<(String, String)>,
 }
 
 impl ExternalShelf {
-    /// Finds the tools, and what is known of them without running any.
+    /// Finds the tools and their cached help, without running any.
     pub(crate) fn new(paths: KnowledgePaths, help: ToolHelp, is_built_in: IsBuiltIn) -> Self {
         let mut shelf = Self {
             paths,
@@ -57,12 +57,12 @@ impl ExternalShelf {
         shelf
     }
 
-    /// The heading and text of the document about them.
+    /// Returns the heading and text of the document about the tools.
     pub(crate) fn document(&self) -> Option<&(String, String)> {
         self.document.as_ref()
     }
 
-    /// What people should know and have not seen.
+    /// Takes the problems that the user has not seen yet.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
         self.problems
             .drain(..)
@@ -70,7 +70,7 @@ impl ExternalShelf {
             .collect()
     }
 
-    /// Looks for tools again if a folder or one of them changed.
+    /// Finds the tools again if a folder or a tool's file changed.
     pub(crate) fn look(&mut self) {
         if self.stamps.same() {
             return;
@@ -88,7 +88,7 @@ impl ExternalShelf {
         self.write();
     }
 
-    /// Looks for tools, and asks those that nothing is known of yet.
+    /// Finds the tools again, and queries those without known help.
     pub(crate) async fn learn(&mut self, late: Late, cancel: &CancellationToken) {
         self.look();
         match late {

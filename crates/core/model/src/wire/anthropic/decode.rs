@@ -1,5 +1,5 @@
-//! Replies. A reply is a list of blocks, each started, filled by deltas and stopped; `message_stop`
-//! ends the message.
+//! Decodes replies. A reply is a list of blocks, each of which is started, filled by deltas and
+//! stopped; `message_stop` ends the message.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub(crate) struct AnthropicDecoder {
 /// A block that was started and not yet stopped.
 enum AnthropicOpenBlock {
     Text,
-    /// The part with this number.
+    /// The index of the part.
     Thinking(usize),
-    /// The part with this number, and the input the block was started with.
+    /// The index of the part, and the input that the block was started with.
     Call(usize, String),
-    /// A kind of block haft does not know.
+    /// An unknown kind of block.
     Other,
 }
 
@@ -78,7 +78,7 @@ struct AnthropicDelta<'a> {
     stop_reason: Option<String>,
 }
 
-/// Counts in a stream are totals so far; a later event may leave some out.
+/// Token counts. In a stream they are running totals, and a later event may omit some.
 #[derive(Default, Deserialize)]
 struct AnthropicUsage {
     #[serde(default, deserialize_with = "json::count")]
@@ -136,7 +136,7 @@ impl Decode for AnthropicDecoder {
                 return Ok(ReplyProgress::Done);
             }
             "error" => return Err(Fault::Reported(serde_json::json!({ "error": event.error }))),
-            // `ping`, and whatever is added later.
+            // `ping` and future kinds of events.
             _ => {}
         }
         Ok(ReplyProgress::Going)
@@ -169,7 +169,7 @@ impl AnthropicDecoder {
         let block: AnthropicBlockStart<'_> = parse("`content_block`", raw.get())?;
         let open = match block.r#type {
             "text" => {
-                // Each block stays a part of its own.
+                // Each block stays a separate part.
                 self.assembly.push(Part::text(""));
                 self.assembly
                     .text(block.text.as_deref().unwrap_or_default(), sink);
@@ -245,7 +245,7 @@ impl AnthropicDecoder {
             .ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))?
         {
             AnthropicOpenBlock::Call(at, input) => {
-                // Without deltas the input is the one the block was started with.
+                // Without deltas, the input is the one that the block was started with.
                 if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty())
                 {
                     self.assembly.arguments(at, &input, sink);

@@ -1,5 +1,5 @@
-//! Requests. User and assistant turns must alternate, results stand first in a user turn, and no
-//! text block may be empty.
+//! Encodes requests. User and assistant turns must alternate, results come first in a user turn,
+//! and no text block may be empty.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use crate::wire::{
     CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text,
 };
 
-/// `max_tokens` must be given. When neither the request nor the model's entry says how much, this
-/// is what every model of the API can write.
+/// The API requires `max_tokens`. If neither the request nor the model's entry sets a limit, this
+/// one applies, which every model of the API supports.
 const MOST_WITHOUT_ENTRY: u32 = 32_000;
-/// The share of the window kept for the reply when nothing is known, as in `[context]
-/// output_reserve`.
+/// The share of the context window reserved for the reply if nothing else is known, as in
+/// `[context] output_reserve`.
 const RESERVE_SHARE: f64 = 0.3;
 
-/// Far beyond any id a provider gives.
+/// The maximum length of a call id, far above that of any id a provider generates.
 const LONGEST_ID: usize = 64;
 
 pub(crate) struct AnthropicWire(pub(crate) Settings);
@@ -176,7 +176,7 @@ impl Wire for AnthropicWire {
     }
 }
 
-/// A block of ours, or one of the provider's own that goes back as it came.
+/// A block encoded here, or one of the provider's own that goes back unchanged.
 enum AnthropicPiece<'a> {
     Block(AnthropicBlock<'a>),
     Kept(&'a str),
@@ -233,7 +233,7 @@ impl AnthropicWire {
         pieces
     }
 
-    /// A picture directly after a tool result goes into it.
+    /// Adds an image. An image directly after a tool result goes into that result.
     fn add_image<'a>(&self, pieces: &mut Vec<AnthropicPiece<'a>>, image: &'a Image) {
         let block = if self.0.spec.capabilities.images {
             let source = AnthropicImage {
@@ -275,7 +275,7 @@ impl AnthropicWire {
 
 fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
     let is_error = result.envelope.status == ToolStatus::Error;
-    // The service refuses an error that says nothing.
+    // The API rejects an error without text.
     let text = if is_error && result.envelope.text.is_empty() {
         "failed without a message"
     } else {
@@ -289,7 +289,8 @@ fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
     }
 }
 
-/// Thinking goes back whole or not at all: without its signature the provider refuses it.
+/// Returns the block for thinking, or `None` if it has no signature, because the provider rejects
+/// it then.
 fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     match (&thinking.raw, &thinking.signature) {
         (Some(raw), _) => json::kept_item(raw, "redacted_thinking").map(AnthropicPiece::Kept),
@@ -301,7 +302,7 @@ fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     }
 }
 
-/// Puts the marker on the last block that may carry one.
+/// Puts the cache marker on the last block that may carry one.
 fn mark_last(pieces: &mut [AnthropicPiece<'_>], control: CacheControl) {
     for piece in pieces.iter_mut().rev() {
         match piece {

@@ -1,5 +1,5 @@
-//! Replies. A stream is a list of partial responses; the candidate's `finishReason` ends the
-//! message.
+//! Decodes replies. A stream is a list of partial responses; the candidate's `finishReason` ends
+//! the message.
 
 use haft_types::{Part, StopReason, Usage};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 pub(crate) struct GeminiDecoder {
     assembly: ReplyParts,
     ids: CallIds,
-    /// The last event that held a call, as it came.
+    /// The last event that contained a call, as received.
     last_call: String,
     stop: Option<StopReason>,
     usage: Usage,
@@ -131,7 +131,7 @@ impl GeminiDecoder {
         if blocked.is_some() {
             self.stop = Some(StopReason::Refusal);
         }
-        // Only one candidate is ever asked for.
+        // Requests never ask for more than one candidate.
         let Some(candidate) = response.candidates.into_iter().flatten().next() else {
             return Ok(());
         };
@@ -151,7 +151,8 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    /// Calls often have no id here, so an event that was sent twice would be a call made twice.
+    /// Checks an event that contains calls. Calls often have no id here, so an event that is
+    /// received twice would run its calls twice.
     fn new_calls(&mut self, data: &str) -> Result<(), Fault> {
         if self.stop.is_some() {
             return Err(Fault::Bad("a call after the end of the message".into()));
@@ -178,7 +179,7 @@ impl GeminiDecoder {
             self.assembly.close_call(at, sink);
             return;
         }
-        // Code execution and other kinds of parts are not asked for.
+        // Requests do not enable code execution or other kinds of parts.
         let Some(text) = part.text else { return };
         if part.thought {
             self.assembly.thinking(&text, sink);
@@ -191,7 +192,7 @@ impl GeminiDecoder {
         }
         match part.thought_signature {
             None => self.assembly.text(&text, sink),
-            // A signed piece stays a part of its own: the signature must go back on exactly this
+            // A signed piece stays a separate part: the signature must go back on exactly this
             // text.
             Some(signature) => {
                 let at = self.assembly.push(Part::text(""));
@@ -217,7 +218,8 @@ fn stop_reason(reason: String) -> StopReason {
     }
 }
 
-/// The prompt is counted with what came from the cache; thoughts are counted beside the candidate.
+/// Converts token counts. The prompt count includes cached tokens; the candidate count excludes
+/// thoughts.
 fn neutral(usage: &GeminiUsage) -> Usage {
     let prompt = usage.prompt.unwrap_or(0);
     let tool_use = usage.tool_use_prompt.unwrap_or(0);

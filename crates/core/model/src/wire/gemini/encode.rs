@@ -1,5 +1,5 @@
-//! Requests. Turns alternate between `user` and `model`; a thought signature goes back on the very
-//! part that carried it.
+//! Encodes requests. Turns alternate between `user` and `model`; a thought signature goes back on
+//! exactly the part that carried it.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,8 @@ enum GeminiPartKind<'a> {
     FunctionResponse(GeminiResponse<'a>),
 }
 
-/// Not one of [`GeminiPartKind`]: a flattened enum cannot hold arguments as they came.
+/// A call in a turn of the model. It is not a variant of [`GeminiPartKind`] because a flattened
+/// enum cannot contain raw arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiCallPart<'a> {
@@ -154,7 +155,7 @@ impl Wire for GeminiWire {
             );
             return fragment;
         }
-        // A signature means something only to the model that made it.
+        // Only the model that created a signature accepts it.
         let made_here = self.0.made(message);
         let signed = |signature: &'_ Option<String>| signature.clone().filter(|_| made_here);
         let mut calls = 0;
@@ -195,7 +196,7 @@ impl Wire for GeminiWire {
                     };
                     json::push(target, &self.picture(image));
                 }
-                // Thoughts are never sent back, only the signatures they left on other parts.
+                // Thoughts are never sent back, only the signatures on other parts.
                 Part::Thinking(_) => {}
             }
         }
@@ -230,8 +231,9 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
 }
 
 impl GeminiWire {
-    /// From its third generation on the API refuses a first call without signature, also where
-    /// another model made the call; for those its documentation names this one.
+    /// Returns the signature that the documentation prescribes for calls of other models. Since its
+    /// third generation, the API rejects a first call without a signature, even if another model
+    /// made the call.
     fn stand_in_signature(&self) -> Option<&'static str> {
         let name = self.0.spec.name.trim_start_matches("models/");
         let generation = name
@@ -259,8 +261,8 @@ impl GeminiWire {
     }
 }
 
-/// The id where the provider knows it. Ids haft made up are left out: some deployments refuse the
-/// field, and calls without ids are matched by name and order.
+/// Returns the id of a call if the provider knows it. Generated ids are left out: some deployments
+/// reject the field, and calls without ids are matched by name and order.
 fn known_id(id: &str) -> Option<&str> {
     (!id.is_empty() && !CallIds::is_own(id)).then_some(id)
 }

@@ -1,5 +1,5 @@
-//! Replies. A stream is a list of deltas to one message; `finish_reason` ends it, and usage may
-//! follow.
+//! Decodes replies. A stream is a list of deltas to one message; `finish_reason` ends the message,
+//! and usage may follow.
 
 use haft_types::{StopReason, Usage};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub(crate) struct ChatDecoder {
     usage: Usage,
 }
 
-/// A call under construction.
+/// A tool call that is still being received.
 struct ChatCallSlot {
     index: Option<u64>,
     id: String,
@@ -41,20 +41,20 @@ struct ChatChoice<'a> {
     #[serde(borrow)]
     message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
-    /// Where one provider puts it in streams.
+    /// One provider puts the usage here in streams.
     #[serde(default, deserialize_with = "json::lenient")]
     usage: Option<ChatUsage>,
 }
 
-/// What `delta` and `message` hold.
+/// The content of `delta` and `message`.
 #[derive(Deserialize)]
 struct ChatDelta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
-    /// Where many servers put the reasoning.
+    /// The field in which many servers send the reasoning.
     reasoning_content: Option<String>,
-    /// Where others put it; not always a text.
+    /// The field in which other servers send the reasoning; not always a string.
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -92,7 +92,7 @@ struct ChatUsage {
     prompt_tokens_details: Option<InputTokenDetails>,
     #[serde(default, deserialize_with = "json::lenient")]
     completion_tokens_details: Option<OutputTokenDetails>,
-    /// Where two compatible providers count what came from the cache.
+    /// Two compatible providers count cached tokens here instead of in the details.
     #[serde(default, deserialize_with = "json::count")]
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::count")]
@@ -147,7 +147,7 @@ impl ChatDecoder {
         if chunk.choices.is_none() && chunk.usage.is_none() {
             return Err(Fault::Bad("`choices` is missing".into()));
         }
-        // Only one choice is ever asked for.
+        // Requests never ask for more than one choice.
         let mut choice = chunk.choices.into_iter().flatten().next();
         if let Some(usage) = chunk.usage.or_else(|| choice.as_mut()?.usage.take()) {
             self.usage = neutral(usage);
@@ -188,7 +188,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// A text, or (from a few servers) a list of pieces.
+    /// Reads a text or, from a few servers, a list of pieces.
     fn content(&mut self, content: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         if content.get().starts_with('[') {
             let pieces: Vec<ChatContentPiece> = parse("`content`", content.get())?;
@@ -226,7 +226,7 @@ impl ChatDecoder {
             part
         };
         if let Some(arguments) = arguments {
-            // A text by the protocol; a few servers send the object itself.
+            // The protocol specifies a string; a few servers send the object itself.
             let piece: Option<String> = if arguments.get().starts_with('{') {
                 Some(arguments.get().to_owned())
             } else {
@@ -238,21 +238,22 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// The call a piece belongs to; `None` when it begins a new one.
+    /// Returns the part of the call that a piece belongs to, or `None` if the piece begins a new
+    /// call.
     fn find(&self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let slot = match index {
             Some(_) => self.calls.iter().rev().find(|slot| slot.index == index),
             None => self.calls.last(),
         }?;
-        // Some servers number every call 0: a name with an id of its own is a call of its own.
+        // Some servers number every call 0: a name with a new id begins a new call.
         let other = named && id.is_some_and(|id| id != slot.id);
         // Without a number, a piece with a name begins a call even if it has no id.
         let unnumbered = index.is_none() && named && id.is_none();
         (!other && !unnumbered).then_some(slot.part)
     }
 
-    /// Nothing marks the end of a call but the end of the message; when that is a cut, the last
-    /// call is not closed.
+    /// Reports the end of all calls. Only the end of the message marks the end of a call; if the
+    /// message was truncated, the last call is not closed.
     fn close_calls(&mut self, stop: &StopReason, sink: Sink<'_>) {
         let cut = usize::from(*stop == StopReason::Length);
         let whole = self.calls.len().saturating_sub(cut);

@@ -1,5 +1,5 @@
-//! Requests. Every message is an entry of its own; a tool message takes text only, so pictures of
-//! results follow the block in a user message.
+//! Encodes requests. Every message is an entry in the list. A tool message takes text only, so
+//! images of results follow the block in a user message.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::wire::names::{short_id, tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireTurn};
 
-/// The longest id of a call OpenAI takes.
+/// The longest call id that OpenAI accepts.
 const LONGEST_ID: usize = 40;
 
 pub(crate) struct ChatWire(pub(crate) Settings);
@@ -91,8 +91,8 @@ impl Wire for ChatWire {
             ..
         } = &self.0;
         let mut out = json::open_body("model", &spec.name);
-        // OpenAI deprecated `max_tokens` and its reasoning models refuse it; most other servers
-        // know nothing else.
+        // OpenAI deprecated `max_tokens`, and its reasoning models reject it; most other servers
+        // know only `max_tokens`.
         let renamed = spec.capabilities.reasoning && !spec.capabilities.max_tokens || *is_openai;
         let limit_key = if renamed {
             "max_completion_tokens"
@@ -114,7 +114,7 @@ impl Wire for ChatWire {
                 field(&mut out, "stream_options", &json!({"include_usage": true}));
             }
         }
-        // A routing hint that only OpenAI's caches use; many compatible servers refuse fields they
+        // Only OpenAI's caches use this routing hint; many compatible servers reject fields they
         // don't know.
         let keyed = *is_openai || spec.cache.rule == CacheKind::OpenaiBreakpoints;
         if let (Some(key), true) = (
@@ -182,9 +182,9 @@ impl OpenaiMessages for ChatWire {
         fragment
     }
 
-    /// The protocol itself has no place for thinking. Models that want it back get it with every
-    /// reply that called tools, an empty one where there was none: they refuse a history in
-    /// which one is missing.
+    /// Encodes a reply. The protocol has no field for thinking. Models that need their reasoning
+    /// back get it with every reply that called tools, an empty text if there was none: they reject
+    /// a history in which one is missing.
     fn reply(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         let mut reasoning = String::new();
@@ -240,8 +240,8 @@ impl ChatWire {
         }
     }
 
-    /// A single text goes as a plain string, the form every server takes, unless it must carry a
-    /// breakpoint.
+    /// Returns the pieces as content. A single text becomes a plain string, which every server
+    /// accepts, unless it must carry a breakpoint.
     fn content<'a>(&self, mut pieces: Vec<ChatPiece<'a>>, mark: CacheMark) -> ChatContent<'a> {
         if let Some(last) = pieces.last_mut() {
             let (ChatPiece::Text {
@@ -265,8 +265,8 @@ impl ChatWire {
         }
     }
 
-    /// OpenAI itself limits the length; other servers issue ids of any shape and want them back as
-    /// they are.
+    /// Returns a call id that the server accepts. OpenAI limits the length; other servers issue ids
+    /// of any form and expect them back unchanged.
     fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         short_id(
             id,

@@ -1,5 +1,5 @@
-//! Replies. A stream opens items, fills them and closes them; `response.completed` or
-//! `response.incomplete` ends it.
+//! Decodes replies. A stream opens items, fills them and closes them; `response.completed` or
+//! `response.incomplete` ends the stream.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 pub(crate) struct ResponsesDecoder {
     ids: CallIds,
     items: BTreeMap<u64, OutputItem>,
-    /// The ids of items that came without a number, in order.
+    /// The ids of items that came without a number, in order of arrival.
     unnumbered: Vec<String>,
     stop: Option<StopReason>,
     usage: Usage,
 }
 
-/// An output item, from its opening to its close.
+/// An output item from its opening to its close.
 #[derive(Default)]
 struct OutputItem {
-    /// Its parts once it is closed: then they are final.
+    /// The final parts, once the item is closed.
     closed: Option<Vec<Part>>,
-    /// The call it is, once that is known.
+    /// The tool call, once the item is known to be one.
     call: Option<ToolCall>,
-    /// How many bytes of text or reasoning went to the sink.
+    /// The number of bytes of text or reasoning passed to the sink.
     shown: usize,
 }
 
@@ -79,7 +79,7 @@ struct WireOutputItem<'a> {
 }
 
 impl WireOutputItem<'_> {
-    /// What `item_id` calls it.
+    /// Returns the id by which the events' `item_id` refers to this item.
     fn name_in_stream(&self) -> Option<&String> {
         self.id.as_ref().or(self.call_id.as_ref())
     }
@@ -106,7 +106,8 @@ struct ResponsesUsage {
 
 impl Decode for ResponsesDecoder {
     fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
-        // Some gateways end with the other API's sign; the message has ended before or never will.
+        // Some gateways end the stream with the marker of the other API. A valid reply has returned
+        // before.
         if data.trim() == "[DONE]" {
             return Err(Fault::Bad(
                 "the stream ended without `response.completed`".into(),
@@ -195,7 +196,7 @@ impl Decode for ResponsesDecoder {
     }
 }
 
-/// What stands between the paragraphs of a reasoning summary.
+/// The separator between the paragraphs of a reasoning summary.
 const PARAGRAPH: &str = "\n\n";
 
 impl ResponsesDecoder {
@@ -209,8 +210,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The number of an item. Some servers send none, only ids: then items are numbered as they
-    /// come.
+    /// Returns the number of an item. Some servers send only ids; their items are numbered in order
+    /// of arrival.
     fn place(&mut self, index: Option<u64>, id: Option<&String>) -> Result<u64, Fault> {
         if let Some(index) = index {
             return Ok(index);
@@ -283,8 +284,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// The closed item is what counts; what was shown piece by piece on the way was a preview of
-    /// it.
+    /// Reads a closed item. Its content replaces the pieces received before, which were only a
+    /// preview.
     fn close(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
         let parts = match item.r#type {
@@ -337,14 +338,14 @@ impl ResponsesDecoder {
                 });
                 vec![Part::ToolCall(call)]
             }
-            // Built-in tools of the provider and whatever is added later.
+            // Built-in tools of the provider and future kinds of items.
             _ => Vec::new(),
         };
         self.items.entry(index).or_default().closed = Some(parts);
         Ok(())
     }
 
-    /// Tells the sink an item that came without deltas.
+    /// Passes an item that came without deltas to the sink.
     fn tell_rest(&mut self, index: u64, whole: String, kind: fn(String) -> Delta, sink: Sink<'_>) {
         if self.items.get(&index).is_none_or(|item| item.shown == 0) {
             self.text(index, Some(whole), kind, sink);
@@ -352,15 +353,15 @@ impl ResponsesDecoder {
     }
 
     fn end(&mut self, response: ResponsesBody<'_>, sink: Sink<'_>) -> Result<(), Fault> {
-        // Gateways that stream nothing but the end, replies that were not streamed, and items a cut
-        // left open.
+        // Covers gateways that stream only the end, replies that were not streamed, and items that
+        // a truncation left open.
         let open: Vec<u64> = self
             .items
             .iter()
             .filter(|(_, item)| item.closed.is_none())
             .map(|(at, _)| *at)
             .collect();
-        // Items of a kind haft does not know are nothing, too.
+        // Items of an unknown kind don't count as received.
         let nothing_came = self
             .items
             .values()

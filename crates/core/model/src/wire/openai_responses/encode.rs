@@ -1,5 +1,5 @@
-//! Requests. The input is a flat list of items: messages, calls, outputs, and reasoning items
-//! exactly as they came.
+//! Encodes requests. The input is a flat list of items: messages, calls, outputs, and unchanged
+//! reasoning items.
 
 use std::borrow::Cow;
 
@@ -12,9 +12,9 @@ use crate::wire::names::{short_id, tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn};
 
-/// The longest id of a call the API takes.
+/// The longest call id that the API accepts.
 const LONGEST_ID: usize = 64;
-/// Families that don't reason: asked for encrypted reasoning they refuse the request.
+/// Model families without reasoning. They reject a request for encrypted reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
 pub(crate) struct ResponsesWire(pub(crate) Settings);
@@ -80,7 +80,7 @@ impl Wire for ResponsesWire {
         if *stream {
             field(&mut out, "stream", &true);
         }
-        // Nothing stays on the server, so reasoning must come back to us encrypted.
+        // Nothing is stored on the server, so the reasoning must be returned in encrypted form.
         if !extra.contains_key("store") {
             field(&mut out, "store", &false);
         }
@@ -101,7 +101,7 @@ impl Wire for ResponsesWire {
         let function = |tool: &ToolSpec| {
             json!({
                 "type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters,
-                // Strict mode demands schemas in which everything is required.
+                // Strict mode requires schemas in which every property is required.
                 "strict": false,
             })
         };
@@ -116,7 +116,7 @@ impl Wire for ResponsesWire {
         })
     }
 
-    /// The inside of a JSON string: the frame holds the quotes.
+    /// Returns the content of a JSON string without quotes, which are part of the frame.
     fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let mut out = Vec::new();
         json::write(&mut out, &message.joined_text());
@@ -148,8 +148,8 @@ impl OpenaiMessages for ResponsesWire {
         fragment
     }
 
-    /// A reasoning item is refused unless the item it led to follows it, so one at the end stays
-    /// out.
+    /// Encodes a reply. The API rejects a reasoning item that is not followed by the item it led
+    /// to, so reasoning at the end is left out.
     fn reply(&self, message: &Message) -> Fragment {
         let made_here = self.0.made(message);
         let mut fragment = Fragment::new(WireTurn::Assistant);
@@ -167,8 +167,8 @@ impl OpenaiMessages for ResponsesWire {
                     arguments: self.0.arguments(call),
                 },
                 Part::Thinking(thinking) => {
-                    // Without its encrypted content the server, which kept nothing, cannot find an
-                    // item again.
+                    // The server stored nothing, so it cannot find an item without its encrypted
+                    // content.
                     let raw = thinking
                         .raw
                         .as_deref()
@@ -238,7 +238,7 @@ impl ResponsesWire {
         }
     }
 
-    /// Models with breakpoints take them on input; what they wrote themselves carries none.
+    /// Adds a cache breakpoint to the last input piece. Output of the model carries none.
     fn mark(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
         match pieces.last_mut() {
             Some(

@@ -1,18 +1,20 @@
-//! Covers for protected files that do not exist: something stands in their place while a command
+//! Covers for protected files that do not exist: placeholders that are present while a command
 //! runs.
 //!
-//! A mount needs something to be mounted on. So a missing folder is an empty folder for that time
-//! and a missing file a socket nobody listens at, which version control does not see and nobody
+//! A mount needs a mount point. A missing folder is therefore covered by an empty folder, and a
+//! missing file by a socket without a listener, which version control ignores and which no program
 //! reads by mistake.
 //!
-//! Commands that run at the same time share them, and any process may be killed at any time. So
-//! what was put into a folder is noted first, in a file that everyone who needs the covers holds a
-//! lock on; whoever finds no other holder removes them. Invariant: a cover stands as long as any
-//! command that needs it runs; what is removed is empty and was noted.
+//! Concurrent commands share covers, and any process may be killed at any time. Covers are
+//! therefore noted before they are created, in a file on which every process that needs the covers
+//! holds a shared lock. A process that finds no other lock holder removes the covers.
 //!
-//! The names go at once, what the folders held on disk when this process ends: to free it takes a
-//! disk that is told of every free block 40 µs a folder at best and 50 ms for all of them beside
-//! other work, and nobody has to wait for that.
+//! Invariant: a cover exists as long as any command that needs it runs; only empty, noted entries
+//! are removed.
+//!
+//! The names are removed at once, but the disk blocks of folders are freed only when this process
+//! ends: on disks with online discard that costs from 40 µs per folder up to 50 ms in total under
+//! load, for which no command should wait.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -29,18 +31,19 @@ use super::known_folders::KnownFolders;
 use super::names::{self, CoverKind, MissingEntry, ProtectedEntry};
 use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
-/// Ends the name of a file of notes; beside it lies the lock, without the ending.
+/// The extension of a file of notes. The lock file has this name without the extension.
 const NOTES: &str = "covers";
-/// Ends the name of the file with what is known of the folders below.
+/// The extension of the file that stores the [`KnownFolders`].
 const FOLDERS: &str = "folders";
-/// Somebody was faster, or nobody can make anything there, the command included.
+/// Harmless errors: another process created the cover first, or no process, including the command,
+/// can create files there.
 const NO_COVER: [io::ErrorKind; 3] = [
     io::ErrorKind::AlreadyExists,
     io::ErrorKind::PermissionDenied,
     io::ErrorKind::ReadOnlyFilesystem,
 ];
 
-/// The covers a command needs. Dropping it removes those nobody else needs.
+/// The covers that a command needs. Dropping it removes those that no other command needs.
 #[derive(Debug, Default)]
 pub(crate) struct PlacedCovers {
     folders: Vec<FolderCovers>,
@@ -51,12 +54,12 @@ struct FolderCovers {
     notes: CoverNotes,
     list: File,
     covered: Vec<PathBuf>,
-    /// All protected names of the folder, covers among them.
+    /// All protected entries of the folder, including covers.
     found: Vec<ProtectedEntry>,
 }
 
 impl PlacedCovers {
-    /// Puts covers where protected files are missing.
+    /// Creates covers where protected files are missing.
     pub(crate) fn place(policy: &SandboxPolicy) -> Result<Self, ConfinementFailure> {
         let mut covers = Self::default();
         for folder in &policy.projects {
@@ -67,7 +70,7 @@ impl PlacedCovers {
         Ok(covers)
     }
 
-    /// Everything that is covered now, by whomever.
+    /// Returns all current covers, including those created by other commands.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.folders
             .iter()
@@ -75,7 +78,7 @@ impl PlacedCovers {
             .collect()
     }
 
-    /// What is to be sealed, covers among it.
+    /// Returns the entries to seal, including covers.
     pub(crate) fn found(&self) -> Vec<ProtectedEntry> {
         self.folders
             .iter()
@@ -90,8 +93,8 @@ impl FolderCovers {
         let notes = CoverNotes::of(folder_of_notes, folder);
         let held = notes.lock()?;
         let mut list = notes.list()?;
-        // Without another holder, the entries were left by a process that was killed. Not a
-        // `LockFile`: the lock of one open file changes from exclusive to shared.
+        // Without another lock holder, the noted entries were left by a killed process. This is not
+        // a `LockFile` because the lock of one open file changes from exclusive to shared.
         if list.try_lock().is_ok() {
             drop(remove_all(&mut list)?);
             list.unlock()?;
@@ -99,11 +102,12 @@ impl FolderCovers {
         list.lock_shared()?;
         let mut covered = read(&mut list)?;
         let mut missing = names::missing(folder, home);
-        // What is missing in a cover is covered by it.
+        // An entry inside a cover is already covered by it.
         missing.retain(|missing| !covered.iter().any(|cover| missing.path.starts_with(cover)));
         let mut noted = covered.clone();
         noted.extend(missing.iter().map(|missing| missing.path.clone()));
-        // First the note, then the cover: one that nobody knows of would stay.
+        // The note is written before the cover is created: a cover without a note would never be
+        // removed.
         write(&mut list, &noted)?;
         for missing in &missing {
             match cover(missing) {
@@ -134,9 +138,10 @@ impl FolderCovers {
     fn give_back(&mut self) -> io::Result<()> {
         let _held = self.notes.lock()?;
         self.list.unlock()?;
-        // Where others still need them, they will remove them.
+        // If other processes still need the covers, those will remove them.
         if self.list.try_lock().is_ok() {
-            // The kernel closes them when this process ends, and frees them then.
+            // The kernel closes the leaked descriptors when this process ends, and frees the blocks
+            // then.
             remove_all(&mut self.list)?
                 .into_iter()
                 .for_each(std::mem::forget);
@@ -147,12 +152,12 @@ impl FolderCovers {
 
 impl Drop for FolderCovers {
     fn drop(&mut self) {
-        // What could not be removed is still noted: the next one will try.
+        // Entries that could not be removed stay noted; the next command tries again.
         let _ = self.give_back();
     }
 }
 
-/// The two files about one folder.
+/// The lock file and the list of covers of one project folder.
 #[derive(Debug)]
 struct CoverNotes {
     lock_file: PathBuf,
@@ -161,7 +166,7 @@ struct CoverNotes {
 
 impl CoverNotes {
     fn of(notes: &Path, folder: &Path) -> Self {
-        // FNV-1a: the name only has to be the same each time and short.
+        // FNV-1a: the name only has to be short and stable.
         let hash = folder
             .as_os_str()
             .as_bytes()
@@ -176,7 +181,7 @@ impl CoverNotes {
         }
     }
 
-    /// Waits for its turn: whoever holds it may change covers and notes.
+    /// Waits for the exclusive lock that is needed to change covers and notes.
     fn lock(&self) -> io::Result<LockFile> {
         LockFile::wait(&self.lock_file)
     }
@@ -192,7 +197,7 @@ fn cover(missing: &MissingEntry) -> io::Result<()> {
         CoverKind::File => {
             let mode = Mode::RUSR | Mode::WUSR;
             match mknodat(CWD, &missing.path, FileType::Socket, mode, 0) {
-                // A file system without sockets.
+                // The file system does not support sockets.
                 Err(
                     rustix::io::Errno::PERM
                     | rustix::io::Errno::OPNOTSUPP
@@ -204,11 +209,11 @@ fn cover(missing: &MissingEntry) -> io::Result<()> {
     }
 }
 
-/// Removes what is noted, and the notes. What holds anything is not ours any more. Gives the
-/// folders, which are freed once they are closed.
+/// Removes the noted covers and the notes. Entries with content are kept: they no longer belong to
+/// haft. Returns the open folders, whose blocks are freed when they are closed.
 fn remove_all(list: &mut File) -> io::Result<Vec<OwnedFd>> {
     let mut folders = Vec::new();
-    // What was made inside another cover comes later in the list.
+    // Reverse order, because an entry inside another cover comes later in the list.
     for path in read(list)?.iter().rev() {
         let Ok(metadata) = path.symlink_metadata() else {
             continue;
@@ -236,7 +241,8 @@ fn read(list: &mut File) -> io::Result<Vec<PathBuf>> {
     let mut bytes = Vec::new();
     list.rewind()?;
     list.read_to_end(&mut bytes)?;
-    // One that was being written when its writer was killed has no end, and no cover either.
+    // If the writer was killed while writing, the last path is incomplete and its cover does not
+    // exist.
     let whole = bytes
         .iter()
         .rposition(|byte| *byte == 0)
@@ -260,8 +266,8 @@ fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
     list.set_len(bytes.len() as u64)
 }
 
-/// Removes the covers that were left when everyone who knew of them was killed. `notes` is
-/// [`SandboxPolicy::notes`].
+/// Removes covers that were left behind because all processes that used them were killed. `notes`
+/// is [`SandboxPolicy::notes`].
 pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(notes) {
         Ok(entries) => entries,

@@ -1,10 +1,12 @@
-//! Folders of a project in which no name is protected, remembered from one command to the next: to
-//! see that a folder is as it was costs a twentieth of reading it.
+//! Remembers folders of a project without protected names from one command to the next: checking
+//! that a folder is unchanged costs a twentieth of reading it.
 //!
-//! The memory is a file in haft's own folder, where no confined command can write. Invariant: a
-//! folder is taken from it only while the protected names are the same, it is the same one with the
-//! same times, and its times were older than the reading by more than any file system rounds to: a
-//! later change shows in them, because nobody can set back the time at which a folder last changed.
+//! The memory is a file in haft's own folder, where no confined command can write.
+//!
+//! Invariant: a remembered folder is used only if the protected names are unchanged, the folder has
+//! the remembered inode and times, and these times were older than the reading by more than any
+//! file system's rounding. A later change is then visible in the times, because no process can set
+//! back the time of the last change.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -15,33 +17,34 @@ use std::path::{Path, PathBuf};
 
 use haft_files::Durability;
 
-/// In seconds, the longest that two changes may share one time; some network file systems count in
-/// whole ones.
+/// The longest time, in seconds, during which two changes can get an equal timestamp; some network
+/// file systems count whole seconds.
 const ROUNDING: i64 = 2;
 
-/// Which folder it is, and when it last changed.
+/// The device, the inode, and the change and modification times of a folder.
 type Stamp = [i64; 6];
 
-/// What is known of a project's folders.
+/// The remembered folders of a project.
 #[derive(Debug, Default)]
 pub(super) struct KnownFolders {
     file: PathBuf,
-    /// What was looked for: another version of haft may protect other names.
+    /// The names that were searched for: another version of haft may protect other names.
     names: String,
-    /// The time of the file systems, in seconds.
+    /// The current time of the file system, in seconds.
     now: i64,
-    /// The folders in each, by name.
+    /// The subfolders of each folder, by name.
     folders: HashMap<PathBuf, (Stamp, Vec<OsString>)>,
     used: HashMap<PathBuf, (Stamp, Vec<OsString>)>,
     changed: bool,
 }
 
 impl KnownFolders {
-    /// What that file holds of folders in which these names were looked for. Another file, written
-    /// just now, tells the time.
+    /// Reads the remembered folders from `file`, or none if they were searched for other `names`.
+    /// `written_now` belongs to a file that was just written and provides the file system's current
+    /// time.
     pub(super) fn read(file: PathBuf, names: String, written_now: &Metadata) -> Self {
         let bytes = fs::read(&file).unwrap_or_default();
-        // What has no end was cut off.
+        // A field without its end was cut off.
         let whole = bytes
             .iter()
             .rposition(|byte| *byte == 0)
@@ -62,7 +65,7 @@ impl KnownFolders {
         }
     }
 
-    /// The folders in this one, if no name in it is protected and it is as it was.
+    /// Returns the subfolders of `folder` if the folder is remembered and unchanged.
     pub(super) fn below(&mut self, folder: &Path) -> Option<Vec<PathBuf>> {
         let (stamp, names) = self
             .folders
@@ -73,7 +76,8 @@ impl KnownFolders {
         Some(below)
     }
 
-    /// The folder is about to be read: what it must still be for the reading to be remembered.
+    /// Returns the stamp of a folder that is about to be read, or `None` if it changed too recently
+    /// to be remembered.
     pub(super) fn settled(&self, folder: &Path) -> Option<Stamp> {
         stamp(folder).filter(|stamp| stamp[2] < self.now - ROUNDING)
     }
@@ -88,7 +92,8 @@ impl KnownFolders {
         self.changed = true;
     }
 
-    /// Keeps what was used; what could not be kept is read again next time.
+    /// Saves the folders that were used. Errors are ignored: folders that were not saved are read
+    /// again next time.
     pub(super) fn write(self) {
         if !self.changed && self.folders.is_empty() {
             return;
@@ -112,7 +117,7 @@ impl KnownFolders {
     }
 }
 
-/// Nothing but a folder itself has one.
+/// Returns the stamp of a folder, or `None` for a link or a file.
 fn stamp(folder: &Path) -> Option<Stamp> {
     let seen = folder.symlink_metadata().ok().filter(Metadata::is_dir)?;
     let device = seen.dev().cast_signed();

@@ -1,8 +1,7 @@
-//! Confinement by Landlock, where there are no namespaces.
+//! Confinement by Landlock, for machines without namespaces.
 //!
-//! Landlock knows folders and what may be done below them, and no exceptions: what is hidden is
-//! hidden by naming everything beside it, and a protected file inside a writable folder is as
-//! writable as the rest.
+//! A Landlock rule allows actions below a folder, without exceptions. A path is therefore hidden by
+//! allowing all of its siblings, and a protected file inside a writable folder stays writable.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +16,7 @@ use landlock::{
 
 use super::{ConfinementFailure, ConfinementStep, SandboxPolicy};
 
-/// Devices that every program may expect to write.
+/// Devices that every program may expect to be writable.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -27,10 +26,10 @@ const DEVICES: &[&str] = &[
     "/dev/tty",
     "/dev/ptmx",
 ];
-/// Without the third version a file could be emptied where it cannot be written.
+/// The minimum version: before the third, a file could be truncated without permission to write.
 const LEAST: ABI = ABI::V3;
 
-/// Restricts the calling process and everything it will start, for good.
+/// Permanently restricts the calling process and all of its future children to the policy.
 pub(crate) fn lock_in(policy: &SandboxPolicy) -> Result<(), ConfinementFailure> {
     let unsupported = |_| ConfinementFailure {
         step: ConfinementStep::Landlock,
@@ -48,8 +47,8 @@ pub(crate) fn lock_in(policy: &SandboxPolicy) -> Result<(), ConfinementFailure> 
     }
 }
 
-/// Keeps a command in a namespace from writing to named pipes, which a read-only file system does
-/// not. Without Landlock they stay open: that is all it is for there.
+/// Prevents a command in a namespace from writing to named pipes, which a read-only mount does not.
+/// Does nothing if Landlock is not available; named pipes then stay writable.
 pub(crate) fn lock_pipes(policy: &SandboxPolicy) {
     let rules = || {
         // Moving files between folders must be handled to be allowed at all.
@@ -58,8 +57,8 @@ pub(crate) fn lock_pipes(policy: &SandboxPolicy) {
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(write)?
             .create()?;
-        // All of `/dev` is the command's own; a terminal in it is found by other names too. Where
-        // the private folder for `/tmp` lies is most likely hidden by now.
+        // All of `/dev` is private to the command, and a terminal in it can be found by other names
+        // too. The private folder for `/tmp` is most likely hidden by now, so it is not listed.
         let own = ["/tmp", "/var/tmp", "/dev", "/dev/console"].map(PathBuf::from);
         for path in policy.projects.iter().chain(&policy.writable).chain(&own) {
             rules = allow(rules, path, write)?;
@@ -76,15 +75,15 @@ fn rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(all)?
-        // What newer kernels can do beside.
+        // Further restrictions of newer kernels.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::IoctlDev)?
         .scope(Scope::from_all(ABI::V6))?
         .create()?;
-    // The names of files can be seen everywhere, hidden ones included.
+    // The names of all files can be listed, even those of hidden files.
     rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
     let hidden = hidden(policy);
-    // What is hidden inside a folder that can be read stays hidden.
+    // A hidden path inside a readable folder stays hidden.
     let readable = policy
         .readable
         .iter()
@@ -111,7 +110,8 @@ fn rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
     Ok(rules)
 }
 
-/// Allows this below a path, if there is one; of what is no folder only what can be done to files.
+/// Allows `access` below `path` if it exists. For a file, only the rights that apply to files are
+/// added.
 fn allow(
     rules: RulesetCreated,
     path: &Path,
@@ -133,12 +133,12 @@ fn allow(
 }
 
 fn hidden(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
-    // Devices are named one by one: a disk, or the terminal of the user, is not read either.
+    // Devices are allowed one by one, so that neither disks nor the user's terminal can be read.
     let devices = PathBuf::from("/dev");
     policy.hidden_places().chain([devices]).collect()
 }
 
-/// The folders and files that together are everything below a path but what is hidden.
+/// Returns paths that together cover everything below `below` except the hidden paths.
 fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut open = vec![below.to_owned()];
@@ -146,7 +146,7 @@ fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
         if hidden.contains(&folder) {
             continue;
         }
-        // In the order of paths all that is below a folder follows it.
+        // In path order, all entries below a folder directly follow it.
         if !hidden
             .range::<PathBuf, _>(&folder..)
             .next()
@@ -155,13 +155,13 @@ fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
             all.push(folder);
             continue;
         }
-        // What cannot be listed can be read by nobody inside either.
+        // A folder that cannot be listed here cannot be read by the command either.
         open.extend(entries(&folder).unwrap_or_default());
     }
     all
 }
 
-/// What is in a folder, but for links: they lead to what is found elsewhere.
+/// Lists a folder without its links, whose targets are found elsewhere.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.filter_map(|entry| {
         let entry = entry.ok()?;

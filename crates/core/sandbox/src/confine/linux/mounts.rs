@@ -1,13 +1,13 @@
-//! The file system of a command in a mount namespace of its own.
+//! Builds the file system of a command in its own mount namespace.
 //!
-//! Everything that will be needed is opened first: folders the command may use, devices, one small
-//! file system in memory for whatever is made up. Then all that is there becomes read-only, and the
-//! pieces are put in place from the outside in, so that a folder of the project is found again
-//! below a `/tmp` that is another one, and a secret is covered though it lies in the project. Last,
-//! protected files are sealed.
+//! Everything needed is opened first: folders the command may use, devices, and one small file
+//! system in memory for synthetic files. Then all existing mounts become read-only, and the pieces
+//! are attached from the outside in, so that a project folder is visible again below a replaced
+//! `/tmp`, and a secret is covered even if it lies in the project. Finally, protected files are
+//! sealed.
 //!
-//! Invariant: nothing that was writable before stays so unless the policy names it, and nobody
-//! inside can undo a mount.
+//! Invariant: no path stays writable unless the policy names it, and no process inside can undo a
+//! mount.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -30,26 +30,27 @@ use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy}
 use crate::PRIVATE_FOLDERS;
 use crate::wire::Console;
 
-/// What was learnt of the world outside before the namespaces were made.
+/// The state of the machine, read before the namespaces were created.
 pub(crate) struct HostState {
-    /// What stands in place of protected files that do not exist.
+    /// The covers of protected files that do not exist.
     pub(crate) covers: Vec<PathBuf>,
-    /// The protected files of the projects, covers among them.
+    /// The protected files of the projects, including covers.
     pub(crate) protected: Vec<ProtectedEntry>,
-    /// Sockets of other programs.
+    /// The sockets of other programs.
     pub(crate) sockets: Vec<PathBuf>,
-    /// What the command has in front of it.
+    /// The standard input of the command.
     pub(crate) console: Console,
 }
 
 /// Devices that every program may expect.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
-/// Of `/run`, where the sockets of all services are, only these are kept: programs of some systems,
-/// and how names are found.
+/// The only entries of `/run` that stay visible, besides the DNS resolver's configuration: programs
+/// of some systems. All other services keep their sockets there.
 const RUN_KEPT: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
-/// Where the proxy's socket is found inside.
+/// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
-/// What decides in a repository what git runs, or where it finds what does.
+/// The entries of a repository that decide which programs git runs, or where git finds its
+/// configuration.
 const REPOSITORY_KEPT: &[&str] = &[
     "commondir",
     "config",
@@ -60,10 +61,10 @@ const REPOSITORY_KEPT: &[&str] = &[
     "modules",
     "worktrees",
 ];
-/// An empty file to cover others with.
+/// An empty file, mounted over files to cover them.
 const EMPTY: &str = "/dev/.empty";
 
-/// Makes the file system of this process, which must be in a mount and a pid namespace of its own.
+/// Builds the file system of this process, which must have its own mount and pid namespaces.
 pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), ConfinementFailure> {
     mount_change(
         "/",
@@ -90,11 +91,11 @@ pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), Co
     cover_sockets(policy, &around.sockets).at(ConfinementStep::Places)
 }
 
-/// A mount that is or can be attached somewhere.
+/// A mount that is attached or can be attached to a path.
 struct Mount(OwnedFd);
 
 impl Mount {
-    /// A copy of what is found there, links not followed, with everything mounted below.
+    /// Copies the mount at `path`, without following links and with everything mounted below it.
     fn copy_of(path: &Path) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -103,9 +104,9 @@ impl Mount {
         Ok(Self(open_tree(CWD, path, flags)?))
     }
 
-    /// A read-only view of a folder, in which named pipes are not those outside: an overlay gives
-    /// each of them an inode of its own. `empty` is an empty folder, since an overlay without a
-    /// writable layer needs two others.
+    /// Creates a read-only view of a folder in which named pipes are disconnected from those
+    /// outside: an overlay gives each of them a separate inode. `empty` is an empty folder; an
+    /// overlay without a writable layer needs two others.
     fn detached_view(folder: &Path, empty: &Path) -> io::Result<Self> {
         let mut layers = Vec::new();
         for byte in folder.as_os_str().as_bytes() {
@@ -126,7 +127,7 @@ impl Mount {
         Ok(Self(mounted))
     }
 
-    /// The one that is there.
+    /// Opens the existing mount at `path`.
     fn at(path: &Path) -> io::Result<Self> {
         Ok(Self(open_tree(
             CWD,
@@ -135,7 +136,7 @@ impl Mount {
         )?))
     }
 
-    /// Attaches it on top of what is there, a link itself included.
+    /// Attaches the mount on top of `at`, even if that is a link.
     fn attach(&self, at: &Path) -> io::Result<()> {
         Ok(move_mount(
             &self.0,
@@ -151,26 +152,26 @@ impl Mount {
     }
 }
 
-/// Something to be put in place.
+/// A mount and the path to attach it to.
 struct MountPiece {
     at: PathBuf,
     mount: Mount,
     access: MountAccess,
 }
 
-/// What can be done with a piece.
+/// The access to a piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MountAccess {
-    /// Everything but devices and programs of other users.
+    /// Everything except devices and set-user-ID programs.
     Writable,
-    /// Reading, once it is in place with all that comes into it.
+    /// Reading only, applied after all pieces are attached.
     ReadOnly,
-    /// Like that, and devices in it are devices.
+    /// Like `ReadOnly`, but devices work.
     Devices,
 }
 
-/// A `/proc` that shows the processes of the new namespace only. It will be read-only, so that root
-/// is no one else in there.
+/// Mounts a `/proc` that shows only the processes of the new namespace. It becomes read-only later,
+/// so that root gets no special access through it.
 fn own_proc() -> io::Result<()> {
     Ok(mount(
         "proc",
@@ -181,7 +182,7 @@ fn own_proc() -> io::Result<()> {
     )?)
 }
 
-/// The folders of the policy.
+/// Opens the folders of the policy.
 fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for folder in policy.projects.iter().chain(&policy.writable) {
@@ -191,7 +192,7 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
             access: MountAccess::Writable,
         });
     }
-    // What can be written already would become read-only.
+    // A path that is already writable would become read-only.
     for path in policy
         .readable
         .iter()
@@ -239,17 +240,17 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     Ok(pieces)
 }
 
-/// Whether a path lies below a folder that the command has of its own, such as `/tmp`.
+/// True if the path lies below a folder that the command has a private version of, such as `/tmp`.
 fn lies_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
     policy
         .private_folders()
         .any(|folder| path.starts_with(folder))
 }
 
-/// The readable folders and files below private folders.
+/// Opens the readable folders and files below private folders.
 ///
 /// A command may write below `/tmp`, so Landlock does not keep it from named pipes there. Folders
-/// are therefore shown as overlays. Where the kernel has none, they are copies of the mount.
+/// are therefore shown as overlays, or as copies of the mount if the kernel has no overlays.
 fn shown_in_private_folders(policy: &SandboxPolicy, empty: &Path) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for path in policy
@@ -282,8 +283,8 @@ fn is_real_folder(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// What is not there outside: devices, `/run`, covers of secrets. All of it lies in one file system
-/// in memory, which is mounted on `/dev` while it is filled.
+/// Creates the pieces that do not exist outside: devices, `/run`, and covers of secrets. All of
+/// them lie in one file system in memory, which is mounted on `/dev` while it is filled.
 fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiece>> {
     let devices = DEVICES
         .iter()
@@ -351,7 +352,7 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
     Ok(pieces)
 }
 
-/// What is to be hidden and there, links followed, and whether it is a folder.
+/// Returns the existing hidden paths, with links resolved and a flag that is true for folders.
 fn hidden(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
     policy
         .hidden_places()
@@ -370,7 +371,7 @@ fn fill_devices(
         device.attach(&dev.join(name))?;
     }
     if let Some(terminal) = terminal {
-        // By this programs find the name of the terminal they are at.
+        // Programs use this to find the name of their terminal.
         File::create(dev.join("console"))?;
         terminal.attach(&dev.join("console"))?;
     }
@@ -399,9 +400,9 @@ fn fill_devices(
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o444))
 }
 
-/// Puts the pieces in place, from the outside in, and makes read-only what shall be.
+/// Attaches the pieces from the outside in and makes the read-only ones read-only.
 fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
-    // In the same place a cover comes last: what is hidden stays hidden.
+    // At equal depth a cover comes last, so hidden paths stay hidden.
     pieces.sort_by_key(|piece| piece.at.components().count());
     for piece in &pieces {
         if piece.access == MountAccess::Writable {
@@ -422,8 +423,7 @@ fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is something to attach a piece to: below something that was made up there
-/// may be nothing.
+/// Creates the mount point of a piece if it is missing, as it may be below a synthetic folder.
 fn make_room(piece: &MountPiece) -> io::Result<()> {
     if piece.at.symlink_metadata().is_ok() {
         return Ok(());
@@ -446,8 +446,8 @@ fn make_room(piece: &MountPiece) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the protected files of the projects unwritable. What leads to them becomes a mount of its
-/// own: that cannot be renamed.
+/// Makes the protected files of the projects read-only. Folders that lead to them become mounts,
+/// which cannot be renamed.
 fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
     for found in &around.protected {
         let sealed = match found {
@@ -459,7 +459,7 @@ fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
             ProtectedEntry::Anchor(path) => Mount::copy_of(path).and_then(|copy| copy.attach(path)),
         };
         match sealed {
-            // Nothing is left of what lies in a folder that is hidden.
+            // The path lies in a hidden folder and is no longer visible.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
@@ -467,7 +467,8 @@ fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes what decides what git runs unwritable in a repository that a commit may write.
+/// Seals the entries that decide which programs git runs in a repository that a commit may write
+/// to.
 fn seal_repository(path: &Path) -> io::Result<()> {
     if !is_real_folder(path) {
         return seal_one(path);
@@ -483,8 +484,8 @@ fn seal_repository(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes one more file of a project unwritable, if it is there and is not in a folder that is
-/// unwritable already.
+/// Seals one more file of a project, if it exists and all folders between it and the project are
+/// real folders, not links.
 fn seal_further(project: &Path, path: &Path) -> io::Result<()> {
     let mut way: Vec<_> = path
         .ancestors()
@@ -513,7 +514,8 @@ fn seal_one(path: &Path) -> io::Result<()> {
     } else if target.as_ref().is_some_and(fs::Metadata::is_file) {
         Mount::copy_of(&fs::canonicalize(path)?)?
     } else if kind.is_symlink() {
-        // A folder cannot be put on a link; where the link leads is sealed, and the link hidden.
+        // A folder cannot be mounted on a link, so the link's target is sealed and the link is
+        // covered.
         if let Ok(folder) = fs::canonicalize(path) {
             let copy = Mount::copy_of(&folder)?;
             copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
@@ -527,8 +529,8 @@ fn seal_one(path: &Path) -> io::Result<()> {
     copy.attach(path)
 }
 
-/// Covers the sockets of other programs that are still within reach. Those of the project are its
-/// own, unless the project is a folder such as `/tmp`, in which every program keeps its sockets.
+/// Covers the sockets of other programs that are still reachable. Sockets in the project belong to
+/// it, unless the project contains a folder such as `/tmp`, where all programs keep their sockets.
 fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
     let is_shared = |folder: &Path| {
         PRIVATE_FOLDERS

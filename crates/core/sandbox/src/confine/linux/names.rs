@@ -1,9 +1,10 @@
-//! Which files of a project are protected: those that decide what other programs run.
+//! Finds the protected files of a project: those that decide which programs other programs run.
 //!
-//! The names are those of [`haft_types::PROTECTED`]. In the project folder itself they are
-//! protected whether or not they are there; deeper, and those of [`haft_types::STEERING`], only
-//! those that are, in as many folders as can be looked at in a moment. What leads to one is
-//! anchored: else it could be renamed away and made anew.
+//! The names are those of [`haft_types::PROTECTED`] and [`haft_types::STEERING`]. Names of the
+//! first list are protected in the project folder itself even if they are missing. In subfolders,
+//! and for names of the second list, only existing files are protected, in a limited number of
+//! folders. The folders that lead to a protected file are anchored: otherwise they could be renamed
+//! and created anew.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,7 +16,8 @@ use haft_types::{PROTECTED, STEERING};
 
 use super::known_folders::KnownFolders;
 
-/// Of these a missing one is covered only in the user's home: nobody reads them elsewhere.
+/// Protected names that are covered only in the user's home folder if they are missing: no program
+/// reads them elsewhere.
 const OF_HOME: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
@@ -42,7 +44,7 @@ const OF_HOME: &[&str] = &[
     ".zshrc",
 ];
 
-/// Names that are files; all others are folders.
+/// Protected names that are files; all others are folders.
 const FILES: &[&str] = &[
     ".appveyor.yml",
     ".bash_aliases",
@@ -85,30 +87,30 @@ const FILES: &[&str] = &[
     "lefthook.yml",
 ];
 
-/// What a missing name would be.
+/// The kind of entry that covers a missing name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CoverKind {
     File,
     Folder,
 }
 
-/// A protected name that is not there.
+/// A protected name that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MissingEntry {
     pub(super) path: PathBuf,
     pub(super) kind: CoverKind,
 }
 
-/// A protected name that is there, or what leads to one.
+/// An existing protected name, or a folder that leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProtectedEntry {
-    /// Must not be written, moved or removed.
+    /// Must not be written, moved, or removed.
     Protected(PathBuf),
-    /// Must not be moved or removed.
+    /// Must not be moved or removed, but its content may change.
     Anchor(PathBuf),
 }
 
-/// The name as its program writes it, where the list has it in small letters.
+/// Returns the name in the case in which its program writes it; the list has lower case.
 fn as_written(name: &'static str) -> &'static str {
     if name == "jenkinsfile" {
         "Jenkinsfile"
@@ -117,8 +119,8 @@ fn as_written(name: &'static str) -> &'static str {
     }
 }
 
-/// The protected names a folder does not have. A name of two parts is its first part where even
-/// that is missing.
+/// Returns the protected names that a folder lacks. If even the first part of a two-part name is
+/// missing, that part is returned.
 pub(super) fn missing(folder: &Path, home: Option<&Path>) -> Vec<MissingEntry> {
     let is_home = home == Some(folder);
     let mut missing: Vec<MissingEntry> = Vec::new();
@@ -141,19 +143,19 @@ pub(super) fn missing(folder: &Path, home: Option<&Path>) -> Vec<MissingEntry> {
     missing
 }
 
-/// Whether there is anything of that name; what cannot be looked at is.
+/// True if the path exists, or if that cannot be determined.
 fn is_there(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-/// How many folders of a project are looked at, the upper ones first.
+/// Maximum folders of a project that are searched, upper ones first.
 const MOST_FOLDERS: usize = 1_000;
-/// Not looked into: what is in there is made by programs and read by nobody's editor or version
-/// control.
+/// Folders that are not searched: programs generate their content, and neither editors nor version
+/// control read it.
 const SKIPPED: &[&str] = &["node_modules", "target", "__pycache__"];
 
-/// The protected names a project has, what leads to one before it. What is known of its folders is
-/// not looked at again.
+/// Returns the existing protected names of a project, each preceded by the folders that lead to it.
+/// Remembered folders that are unchanged are not searched again.
 pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<ProtectedEntry>> {
     let mut all: Vec<ProtectedEntry> = Vec::new();
     let mut folders = VecDeque::from([project.to_owned()]);
@@ -170,7 +172,7 @@ pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<
         let settled = known.settled(&folder);
         let (here, below) = match look(&folder) {
             Ok(seen) => seen,
-            // A folder deeper down may be closed to us; then it is to the command.
+            // A subfolder that haft cannot read cannot be read by the command either.
             Err(_) if !is_project => continue,
             Err(error) => return Err(error),
         };
@@ -191,7 +193,7 @@ pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<
     Ok(all)
 }
 
-/// The first part of each name, and what follows it.
+/// The first part of each protected name with the rest of the name.
 static NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let parts = |name: &&'static str| {
         name.split_once('/')
@@ -200,21 +202,21 @@ static NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     PROTECTED.iter().chain(STEERING).map(parts).collect()
 });
 
-/// What is looked for in a project, as one text.
+/// Returns all names that are searched for or skipped, as one text.
 pub(super) fn looked_for() -> String {
     let names = PROTECTED.iter().chain(STEERING).chain(SKIPPED).copied();
     names.collect::<Vec<_>>().join("\n")
 }
 
-/// The protected names a folder has, in whatever case, what leads to a name before it; and the
-/// other folders in it.
+/// Returns the protected names in a folder, in any case, each preceded by the folder that leads to
+/// it, and the remaining subfolders.
 fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     let mut found = Vec::new();
     let mut below = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        // Once for all the names it is compared with. What is no text is none of them.
+        // Converted once for all comparisons. A name that is not UTF-8 matches none of them.
         let text = name.to_str().unwrap_or_default();
         let parts = NAMES
             .iter()

@@ -1,4 +1,4 @@
-//! What every confined command gets last, between fork and exec.
+//! The last restrictions of every confined command, applied between fork and exec.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::{
     AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,
 };
 
-/// The last restrictions, made ready before the fork.
+/// The last restrictions, prepared before the fork.
 pub(crate) struct Restrictions {
     filter: BpfProgram,
 }
@@ -20,7 +20,7 @@ impl Restrictions {
     pub(crate) fn of(confined: &ConfinementSpec) -> Result<Self, ConfinementFailure> {
         let families = match (confined.method, &confined.policy.network) {
             (ConfinementMethod::Namespace, _) => Families::UnixAndInternet,
-            // Sockets of other programs are within reach, and there is no network namespace.
+            // Sockets of other programs are reachable because there is no network namespace.
             (ConfinementMethod::Landlock, Network::All) => Families::Internet,
             (ConfinementMethod::Landlock, Network::None | Network::Through(_)) => Families::None,
         };
@@ -28,7 +28,8 @@ impl Restrictions {
         Ok(Self { filter })
     }
 
-    /// Puts them on the calling process, for good. Only system calls are made.
+    /// Permanently restricts the calling process. Makes only system calls, so it may run between
+    /// fork and exec.
     pub(crate) fn put_on(&self) -> io::Result<()> {
         sys::drop_capabilities()?;
         set_no_new_privs(true)?;

@@ -1,9 +1,9 @@
-//! The filter of system calls: by these a process could leave its namespaces, reach others, or
-//! speak to parts of the kernel that no command needs.
+//! The filter of system calls by which a process could leave its namespaces, reach other processes,
+//! or use parts of the kernel that no command needs.
 //!
-//! What is refused gets the error that an unprivileged process would get. What takes its flags
-//! through memory, which a filter cannot read, is said not to exist: programs know how to go on
-//! without.
+//! A refused call gets the error that an unprivileged process would get. A call whose flags are in
+//! memory, which a filter cannot read, is reported as not implemented: programs have a fallback for
+//! that.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,18 +13,17 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// The families of sockets a command may open.
+/// The families of sockets that a command may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Families {
-    /// Local ones, those of the internet protocols, and the kernel's list of interfaces.
+    /// Unix sockets, the internet protocols, and the kernel's list of interfaces.
     UnixAndInternet,
-    /// The same without local ones.
+    /// Like `UnixAndInternet`, but without Unix sockets.
     Internet,
-    /// None.
     None,
 }
 
-/// Refused whatever their arguments.
+/// System calls that are refused whatever their arguments.
 const REFUSED: &[libc::c_long] = &[
     // Mounts and roots
     libc::SYS_mount,
@@ -94,10 +93,10 @@ const REFUSED_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
-/// Said not to exist: their flags lie in memory.
+/// System calls that are reported as not implemented because their flags are in memory.
 const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
-/// `clone` with any of these makes a namespace.
+/// The flags of `clone` that create namespaces.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -106,14 +105,14 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
-/// Types into a terminal as if somebody had.
+/// An `ioctl` that inserts input into a terminal as if it had been typed.
 const TIOCSTI: u64 = libc::TIOCSTI;
-/// Does the same, and more, on a virtual console.
+/// An `ioctl` that can do so, and more, on a virtual console.
 const TIOCLINUX: u64 = 0x541C;
-/// A file that runs as its owner, or with its group.
+/// The mode bits of a file that runs with its owner's or its group's rights.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
-/// A file is made by `open` with either of these: one with a name, one without.
+/// The flags of `open` that create a file: one with a name, one without.
 const CREATES: [u64; 2] = [
     libc::O_CREAT as u64,
     (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
@@ -121,7 +120,7 @@ const CREATES: [u64; 2] = [
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
-/// The filter as the kernel takes it.
+/// Returns the filter program to load into the kernel.
 pub(super) fn program(families: Families) -> io::Result<BpfProgram> {
     let unsupported = |_| io::Error::from_raw_os_error(libc::ENOSYS);
     let target = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
@@ -164,7 +163,7 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
             .map(|family| is_not(0, u64::from(family.unsigned_abs())))
             .collect())
     };
-    // The kernel's list of interfaces is the one part of netlink that ordinary programs ask.
+    // Ordinary programs use only one part of netlink, the kernel's list of interfaces.
     let netlink = all(vec![
         is(0, libc::AF_NETLINK as u64),
         is_not(2, libc::NETLINK_ROUTE as u64),
@@ -190,7 +189,7 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, vec![known(&[libc::AF_UNIX])?]);
 
-    // Files that run as their owner: made by root they would outlive the sandbox.
+    // Files that run with their owner's rights: created by root, they would outlive the sandbox.
     let mode_at = |call, argument: u8| (call, SET_ID.map(|bit| all(vec![has(argument, bit)])));
     let mut modes = vec![
         mode_at(libc::SYS_fchmod, 1),
@@ -222,10 +221,10 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// The same on every architecture; not yet in libc for all of them.
+/// The number is equal on every architecture; libc does not have it for all of them yet.
 const FCHMODAT2: libc::c_long = 452;
 
-/// Arguments are compared as the 32 bits the kernel itself looks at.
+/// Compares an argument as 32 bits, which is the part that the kernel itself uses.
 fn condition(
     argument: u8,
     operator: SeccompCmpOp,
@@ -234,15 +233,15 @@ fn condition(
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
-/// What comes before the rules: calls by the numbers of another convention, which would pass by all
-/// of them, are refused, and some calls are unknown.
+/// Returns the instructions before the rules. They refuse calls by the numbers of another calling
+/// convention, which would bypass all rules, and report some calls as not implemented.
 fn first() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
     const RETURN: u16 = 0x06;
     const ERRNO: u32 = 0x0005_0000;
-    /// Set in every number of the convention called x32.
+    /// The bit set in every number of the x32 calling convention.
     const X32: u32 = 0x4000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let error = |errno: libc::c_int| step(RETURN, 0, 0, ERRNO | errno.unsigned_abs());

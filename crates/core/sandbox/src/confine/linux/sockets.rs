@@ -1,19 +1,17 @@
-//! Sockets of other programs: a file system that is read-only does not keep anyone from speaking to
-//! them.
+//! Finds the sockets of other programs, which stay usable even on a read-only mount.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The sockets that have a place in the file system, seen from the network namespace of this
-/// process.
+/// Returns the paths of the Unix sockets in this process's network namespace.
 pub(crate) fn bound_sockets() -> Vec<PathBuf> {
     parse(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 
-/// Reads the paths out of lines of eight columns; abstract sockets and those bound to a relative
-/// path have none.
+/// Parses the paths in lines of eight columns. Abstract sockets and those bound to a relative path
+/// have none.
 fn parse(table: &[u8]) -> Vec<PathBuf> {
     let mut paths: Vec<_> = table
         .split(|byte| *byte == b'\n')
@@ -25,7 +23,7 @@ fn parse(table: &[u8]) -> Vec<PathBuf> {
     paths
 }
 
-/// The last column, which may hold spaces.
+/// Parses the last column, which may contain spaces.
 fn path(line: &[u8]) -> Option<PathBuf> {
     let mut rest = line;
     for _ in 0..7 {

@@ -4,30 +4,30 @@ use std::io;
 use std::mem::{size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// What a mount may have taken away from it.
+/// Attributes that remove rights from a mount.
 pub(super) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(super) const NO_SUID: u64 = libc::MOUNT_ATTR_NOSUID;
 pub(super) const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
 
-/// How far a change of a mount goes.
+/// The mounts that a change of attributes applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// This mount.
+    /// Only this mount.
     One,
-    /// This mount and all below it.
+    /// This mount and all mounts below it.
     All,
 }
 
-/// Takes rights away from a mount, given by a descriptor of it.
+/// Removes rights from the mount of a descriptor.
 pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Result<()> {
     let recursive = match depth {
         Depth::One => 0,
         Depth::All => libc::AT_RECURSIVE,
     };
-    // The kernel's `struct mount_attr`: what is set, and three of which nothing is asked.
+    // The kernel's `struct mount_attr`: the attributes to set, and three unused fields.
     let attributes = [set, 0, 0, 0];
-    // SAFETY: the path is a terminated empty string, the structure lives across the call and its
-    // size is its own.
+    // SAFETY: the path is a terminated empty string, the structure lives across the call, and the
+    // size passed is its size.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -45,9 +45,9 @@ pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Re
     }
 }
 
-/// Brings up the loopback of a network namespace, which is down at first.
+/// Activates the loopback interface, which is down in a new network namespace.
 pub(crate) fn loopback_up() -> io::Result<()> {
-    // SAFETY: a new socket; nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if fd < 0 {
@@ -55,7 +55,7 @@ pub(crate) fn loopback_up() -> io::Result<()> {
         }
         OwnedFd::from_raw_fd(fd)
     };
-    // SAFETY: all zeroes is a valid request: an empty name and no flags.
+    // SAFETY: all zeros is a valid request: an empty name and no flags.
     let mut request: libc::ifreq = unsafe { zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
         *to = (*from).cast_signed();
@@ -70,32 +70,32 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     }
 }
 
-/// Capabilities that a command of root keeps: what makes root the owner of every file it can see,
-/// and nothing else.
+/// The capabilities that a command of root keeps: those that make root the owner of every file it
+/// can see.
 const KEPT: u64 = 1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_FSETID;
 const CAP_CHOWN: u64 = 0;
 const CAP_DAC_OVERRIDE: u64 = 1;
 const CAP_FOWNER: u64 = 3;
 const CAP_FSETID: u64 = 4;
 
-/// Whether this process is root to the kernel: its user id is 0 in its namespace.
+/// True if the kernel treats this process as root: its user id is 0 in its namespace.
 fn is_privileged() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Drops all capabilities but, for root, those over files; for good. Only system calls are made.
+/// Permanently drops all capabilities, except those over files for root. Makes only system calls.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let kept = if is_privileged() { KEPT } else { 0 };
     for capability in 0..64 {
         if kept >> capability & 1 == 1 {
             continue;
         }
-        // SAFETY: numbers only. One that the kernel does not know is refused, and so is every one
-        // without the privilege to drop any: then there is none to be regained either, for
-        // there will be no new privileges.
+        // SAFETY: the arguments are numbers. The kernel rejects unknown capabilities, and it
+        // rejects every drop by an unprivileged process; such a process cannot regain any
+        // capability either, because it gets no new privileges.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
-    // SAFETY: numbers only.
+    // SAFETY: the arguments are numbers.
     unsafe {
         libc::prctl(
             libc::PR_CAP_AMBIENT,
@@ -110,7 +110,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
         version: 0x2008_0522,
         pid: 0,
     };
-    // SAFETY: this version of the call reads and writes two structures; all live across it.
+    // SAFETY: this version of the call reads and writes two structures; all of them live across it.
     let failed = unsafe { libc::syscall(libc::SYS_capget, &raw const header, held.as_mut_ptr()) };
     if failed != 0 {
         return Err(io::Error::last_os_error());
@@ -123,7 +123,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
             inheritable: 0,
         };
     }
-    // SAFETY: like above.
+    // SAFETY: as above.
     let failed = unsafe { libc::syscall(libc::SYS_capset, &raw const header, held.as_ptr()) };
     if failed == 0 {
         Ok(())

@@ -59,6 +59,27 @@ async fn the_data_of_a_new_file_holds_its_first_lines() {
 }
 
 #[tokio::test]
+async fn a_notice_in_place_of_text_is_not_written() {
+    let bench = Bench::new();
+    let notice =
+        "[The arguments of this call are shortened here; `recall` 1d45e95d shows them whole.]";
+    let copied = format!("fn main() {{\n{notice}\n}}\n");
+    let (code, message) = bench
+        .err(&tool(), json!({"path": "a", "content": copied}))
+        .await;
+    assert_eq!(code, "haft_notice");
+    assert!(message.contains(notice), "{message}");
+    assert!(bench.files().is_empty() && bench.history.saved.lock().unwrap().is_empty());
+    bench.write("notes", &copied);
+    bench.ok(&read_file::tool(), json!({"path": "notes"})).await;
+    let more = copied + "more\n";
+    bench
+        .ok(&tool(), json!({"path": "notes", "content": more}))
+        .await;
+    assert_eq!(bench.read("notes"), more.as_bytes(), "it was there before");
+}
+
+#[tokio::test]
 async fn an_unread_file_is_not_overwritten() {
     let bench = Bench::new();
     bench.write("a", "old");

@@ -1,15 +1,15 @@
-//! Ranges of lines that become one when they touch.
+//! Merges ranges of lines that touch or overlap.
 //!
-//! Invariant: two ranges of one file never touch or overlap, and there are at most [`KEPT`].
+//! Invariant: two ranges of one file never touch or overlap, and there are at most [`MAX_RANGES`].
 
 use super::{Added, NewUseful, UsefulItem, UsefulRanges};
 
-/// How many ranges are kept, newest first.
+/// The number of ranges that are kept; the oldest are dropped.
 const KEPT: usize = 100;
 
 impl UsefulRanges {
-    /// Adds a range as the newest one. What it touches becomes part of it, and the oldest of them
-    /// gives it its number, so that a number that was shown stays good.
+    /// Adds a range as the newest one and merges the ranges it touches into it. The merged range
+    /// gets the lowest number of its parts, so that a number the model has seen stays valid.
     pub(super) fn add(&mut self, new: NewUseful) -> Added {
         let NewUseful {
             path,
@@ -66,7 +66,7 @@ impl UsefulRanges {
     }
 }
 
-/// All that was said, each thing once.
+/// Joins descriptions, leaving out duplicate parts.
 fn join<'a>(descriptions: impl Iterator<Item = &'a str>) -> String {
     let mut said: Vec<&str> = Vec::new();
     for one in descriptions

@@ -1,4 +1,4 @@
-//! The binary as protocols see it: sessions are opened here with the configuration of this user.
+//! The host of sessions that a protocol drives: opens them with this user's configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +18,7 @@ use crate::interactive::is_cut_off;
 use crate::prompts::{self, InlineCommands};
 use crate::wiring::ClientParts;
 
-/// The configuration of this user, for sessions that somebody else drives.
+/// This user's configuration, for sessions that another program drives.
 pub(crate) struct DrivenHost {
     haft: Haft,
     common: Common,
@@ -28,7 +28,7 @@ pub(crate) struct DrivenHost {
 }
 
 impl DrivenHost {
-    /// The configuration as it is now, with the model and the mode that the command line names.
+    /// Loads the configuration, with the model and the mode that the command line names.
     pub(crate) fn new(
         haft: &Haft,
         common: Common,

@@ -1,4 +1,4 @@
-//! Adds and removes what lies in haft's own folders; those of other programs are theirs.
+//! Adds and removes entries in haft's own folders. Folders of other programs are never changed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -15,13 +15,13 @@ use super::{CatalogueContext, items};
 use crate::exit::usage_error;
 use crate::output;
 
-/// The most that is read of a file or of standard input.
+/// Maximum bytes read of a text file or of standard input.
 const LARGEST: u64 = 256 * 1024;
 
-/// The most files of a skill.
+/// Maximum files of a skill.
 const MOST_FILES: usize = 500;
 
-/// The most that is copied of a program.
+/// Maximum bytes of a program, and of all files of a skill together.
 const LARGEST_PROGRAM: u64 = 64 * 1024 * 1024;
 
 pub(super) fn add(
@@ -71,7 +71,7 @@ pub(super) fn add(
         copy_files(owner, whole, target, &further).map_err(failed)?;
     }
 
-    // What cannot be used is not left lying about.
+    // An entry that cannot be used is removed again.
     let checked = items::of(
         kind,
         &KnowledgePaths {
@@ -82,7 +82,8 @@ pub(super) fn add(
     );
     if let Some(what) = unusable(&checked, &path) {
         if let (false, Some(target)) = (further.is_empty(), path.parent()) {
-            // It was made above; what cannot be removed stays, and is reported.
+            // The folder was created above. If it cannot be removed, it stays, and later commands
+            // report it.
             let _ = fs::remove_dir_all(target);
         }
         take_away(kind, &path, existed);
@@ -116,7 +117,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The files of a skill beside `SKILL.md`, by their path in its folder. Links are not followed.
+/// Lists the files of a skill except `SKILL.md`, as paths relative to its folder. Links are not
+/// followed.
 fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -146,7 +148,7 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The owner of an entry, who decides its modes.
+/// The owner of an entry, which determines the permissions of its files.
 #[derive(Clone, Copy)]
 enum CatalogueOwner {
     /// The user: the file is in haft's own folder, which is private.
@@ -196,7 +198,7 @@ fn copy_files(
     Ok(())
 }
 
-/// Why a file that was just written cannot be used.
+/// Returns why a file that was just written cannot be used, or `None` if it can.
 fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
         return Some(problem.what.clone());
@@ -239,7 +241,7 @@ pub(super) fn remove(
     fs::remove_file(&item.path)
         .map_err(|error| usage_error(text!("catalogue-cannot-remove", shown, error)))?;
     if kind == KnowledgeKind::Skills {
-        // Empty by now.
+        // The folder is empty by now.
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
     }
     if item.path.starts_with(&place.paths.root) && place.trust_state.is_trusted() {
@@ -251,7 +253,7 @@ pub(super) fn remove(
     ))
 }
 
-/// The user made the change, so the trust stays.
+/// Trusts the changed project again, because the user made the change.
 fn trust_again(place: &CatalogueContext) -> anyhow::Result<()> {
     TrustList::at(place.settings.places.trust_file())
         .trust(&place.project.root, WallClock.now())?;
@@ -270,7 +272,7 @@ fn file_of(kind: KnowledgeKind, folder: &Path, name: &str) -> PathBuf {
 }
 
 fn take_away(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
-    // What cannot be removed stays, and is reported.
+    // A file that cannot be removed stays, and later commands report it.
     let _ = fs::remove_file(path);
     let above = path.parent().into_iter().flat_map(Path::ancestors);
     let made = usize::from(kind == KnowledgeKind::Skills) + usize::from(!folder_existed);
@@ -280,7 +282,7 @@ fn take_away(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
 }
 
 fn is_name(kind: KnowledgeKind, name: &str) -> bool {
-    // A tool is called with its ending.
+    // A tool is called by its name with the extension.
     let stem = match (kind, name.rsplit_once('.')) {
         (KnowledgeKind::Tools, Some((stem, ending)))
             if ending.chars().all(|c| NameRule::FileStem.allows_char(c)) =>

@@ -1,4 +1,4 @@
-//! Every kind as lines of one table.
+//! Loads every kind of knowledge as items of one table.
 
 use std::path::PathBuf;
 
@@ -13,27 +13,28 @@ use serde_json::{Value, json};
 
 use super::CatalogueContext;
 
-/// What was found of a kind.
+/// The items of one kind, with the problems of their files.
 pub(super) struct CatalogueListing {
     pub(super) list: Vec<CatalogueItem>,
     pub(super) shadowed: Vec<Shadowed>,
     pub(super) problems: Vec<FileProblem>,
 }
 
-/// One of them.
+/// An item of any kind.
 pub(super) struct CatalogueItem {
     pub(super) name: String,
-    /// What it is for; of a rule, when it is sent.
+    /// The description; for a rule, the text about when it is sent.
     pub(super) about: String,
     pub(super) level: Level,
     pub(super) path: PathBuf,
     pub(super) text: String,
-    /// What only its kind has.
+    /// Fields that only this kind has, for JSON.
     more: Value,
 }
 
 impl CatalogueItem {
-    /// The model an agent runs on, and the one its file names where that cannot be used.
+    /// Returns the model that runs an agent, and the one that its file names if that cannot be
+    /// used.
     pub(super) fn model(&self) -> String {
         let word = |key: &str| self.more.get(key).and_then(Value::as_str);
         match (word("uses"), word("model")) {
@@ -88,7 +89,7 @@ pub(super) fn of(
                 json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
-        // No command asks for them.
+        // In this build no command lists workflows.
         #[cfg(not(feature = "workflows"))]
         KnowledgeKind::Workflows => (Vec::new(), Vec::new()),
         #[cfg(feature = "workflows")]
@@ -171,7 +172,7 @@ fn rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Catalog
     rules::load(paths, problems).into_iter().map(item).collect()
 }
 
-/// When a rule is sent, for people; JSON has the same in words that never change.
+/// Describes for people when a rule is sent. JSON has fixed English texts instead.
 fn sent_text(applies: &Applies) -> String {
     match applies {
         Applies::Always => text!("catalogue-sent-always").to_owned(),

@@ -170,10 +170,11 @@ fn without_model(policy: &Policy) -> Policy {
 /// Returns the reason why the settings about old results have their values for this model.
 pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
     let reason = match policy.reduction_and_reason(model).1 {
-        ReductionReason::OneIsSet => text!("config-reason-one-is-set"),
         ReductionReason::LongCache => text!("config-reason-long-cache"),
         ReductionReason::ShortCache => text!("config-reason-short-cache"),
         ReductionReason::NoPrice => text!("config-reason-no-price"),
+        ReductionReason::LargeWindow => text!("config-reason-large-window"),
+        ReductionReason::LongPrice => text!("config-reason-long-price"),
         ReductionReason::SmallWindow => text!("config-reason-small-window"),
     };
     reason.to_owned()

@@ -1,4 +1,4 @@
-//! The one approval of the demo.
+//! The approval of the demo's only edit.
 
 use std::io::{BufRead, IsTerminal as _, Write as _};
 
@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::run::approve;
 use crate::output;
 
-/// Asks the user where there is a terminal, and answers by itself otherwise.
+/// Asks the user if there is a terminal, and approves by itself otherwise.
 pub(super) struct DemoApprover {
-    /// Cancelled when the user says no.
+    /// Canceled when the user refuses.
     pub(super) refused: CancellationToken,
 }
 
@@ -20,7 +20,7 @@ impl Approver for DemoApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let question = approve::question(approval);
         let answer = tokio::task::spawn_blocking(move || answer(&question)).await;
-        // A terminal that went away has not said no, and the edit is the demo's own.
+        // A terminal that went away is not a refusal, and the edit is the demo's own.
         let reply = answer
             .ok()
             .and_then(Result::ok)

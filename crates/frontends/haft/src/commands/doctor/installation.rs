@@ -1,4 +1,4 @@
-//! How haft came onto this machine, and, only if asked, whether there is a newer release.
+//! Checks how haft was installed, and only on request whether there is a newer release.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,15 +8,14 @@ use serde_json::Value;
 
 use crate::exit::in_one_line;
 
-/// What the newest release is, as JSON with `tag_name`.
+/// The address of the newest release, which answers with JSON that has `tag_name`.
 pub(super) const RELEASES: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How long the answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which version this is, where it lies, and how it got there.
+/// Reports the version, the path of the executable, and how it was installed.
 pub(super) fn installed() -> Check {
     const NAME: &str = "installation";
     match std::env::current_exe().and_then(|path| path.canonicalize()) {
@@ -33,8 +32,8 @@ pub(super) fn installed() -> Check {
     }
 }
 
-/// Packages leave a word in `share/haft/installed-by` next to `bin`; cargo keeps a list of what it
-/// installed, and marks the folder it builds in.
+/// Returns how haft was installed. Packages write their kind to `share/haft/installed-by` next to
+/// `bin`; cargo keeps a list of what it installed, and marks the folder it builds in.
 fn way(binary: &Path) -> &'static str {
     let Some(root) = binary.parent().and_then(Path::parent) else {
         return "unknown";
@@ -56,7 +55,7 @@ fn way(binary: &Path) -> &'static str {
         .map_or("unknown", |(_, way)| way)
 }
 
-/// Whether there is a newer release than this one.
+/// Checks whether there is a newer release than this one.
 pub(super) async fn newer(address: &str) -> Check {
     const NAME: &str = "release";
     match newest(address).await {
@@ -74,7 +73,7 @@ pub(super) async fn newer(address: &str) -> Check {
 }
 
 async fn newest(address: &str) -> anyhow::Result<String> {
-    // It is there already when a model's client was made before.
+    // Fails if a model's client has installed it before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .timeout(PATIENCE)
@@ -94,7 +93,7 @@ async fn newest(address: &str) -> anyhow::Result<String> {
     Ok(haft_text::sanitise(name.trim_start_matches('v')).into_owned())
 }
 
-/// A version as numbers; what is none counts as 0.
+/// Parses a version into numbers. A part that is not a number counts as 0.
 fn parts(version: &str) -> Vec<u64> {
     version
         .split('.')

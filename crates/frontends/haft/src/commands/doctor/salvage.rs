@@ -1,5 +1,5 @@
-//! `haft doctor --salvage`: what can still be read of a damaged database, as files that can be
-//! imported.
+//! `haft doctor --salvage`: exports what can still be read of a damaged database, as files that can
+//! be imported.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ pub(super) fn run(
     })
 }
 
-/// What was salvaged of one database or several.
+/// The result of salvaging one or more databases.
 struct SalvageOutcome {
     report: SalvageReport,
     incomplete: Vec<Value>,
@@ -116,7 +116,7 @@ fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[Pat
     text
 }
 
-/// A new folder next to the database.
+/// Returns the path of a new folder next to the database.
 fn beside(places: &Places) -> PathBuf {
     places.data.join(format!(
         "salvaged-{}",

@@ -1,5 +1,5 @@
-//! What haft needs in addition to its store: room for long outputs, commands that run, a model's
-//! server.
+//! Checks what haft needs besides its store: environment variables, room for long outputs,
+//! commands, the sandbox, and servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::exit::in_one_line;
 use crate::haft::Settings;
 use crate::output;
 
-/// How long a server has to answer.
+/// Time that a server or a command has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The environment variables that begin with `HAFT_`: whether each has an effect.
+/// Checks whether every environment variable that begins with `HAFT_` has an effect.
 pub(super) fn variables(unknown: &[UnknownVariable]) -> Check {
     const NAME: &str = "environment";
     if unknown.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn variables(unknown: &[UnknownVariable]) -> Check {
         .with_details(unknown.iter().map(ToString::to_string).collect())
 }
 
-/// The whole outputs of commands that were too long.
+/// Checks the files with the full outputs of commands, which are kept if an output was too long.
 pub(super) fn spill(folder: &Path) -> Check {
     const NAME: &str = "outputs";
     let entries = match std::fs::read_dir(folder) {
@@ -80,7 +80,8 @@ pub(super) fn spill(folder: &Path) -> Check {
     .with_details(unreadable)
 }
 
-/// Whether the server that keeps the conversations can be used. What it holds is its own to check.
+/// Checks whether the server that stores the conversations can be used. Checking its content is the
+/// server's own task.
 pub(super) async fn server(settings: &Settings) -> Check {
     const NAME: &str = "server";
     let totals = async { anyhow::Ok(settings.store()?.totals().await?) };
@@ -93,7 +94,7 @@ pub(super) async fn server(settings: &Settings) -> Check {
     }
 }
 
-/// Whether commands run under their supervisor.
+/// Checks whether commands run under their supervisor.
 pub(super) async fn commands(environment: &HostEnvironment) -> Check {
     const NAME: &str = "commands";
     let run = async {
@@ -124,7 +125,7 @@ pub(super) async fn commands(environment: &HostEnvironment) -> Check {
     }
 }
 
-/// Whether commands are held in, and how.
+/// Checks whether commands are confined, and how.
 pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     const NAME: &str = "sandbox";
     let found =
@@ -146,8 +147,8 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     Check::new(NAME, health, output::sandbox_layer(found.status()))
 }
 
-/// Whether the server of the main model answers. It says nothing about the store, so it is never
-/// damage.
+/// Checks whether the server of the main model answers. A failure does not concern the store, so it
+/// is never damage.
 pub(super) async fn provider(settings: &Settings) -> Check {
     const NAME: &str = "model";
     let Some(name) = haft_agent::configured_model(&settings.config) else {

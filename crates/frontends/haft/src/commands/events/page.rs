@@ -1,4 +1,4 @@
-//! The reference of events as a page of the documentation.
+//! Renders the reference of events as a page of the documentation.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{LineDirection, schema};
 
-/// The page.
 pub(super) fn page() -> String {
     let mut page = include_str!("page.md").to_owned();
     for (mark, schema) in [
@@ -24,7 +23,7 @@ pub(super) fn page() -> String {
     page
 }
 
-/// Every kind of a tagged enum under a heading of its own.
+/// Describes every kind of a tagged enum under a heading of its own.
 fn kinds(schema: &Value) -> String {
     let mut text = String::new();
     for kind in schema["oneOf"].as_array().into_iter().flatten() {
@@ -75,7 +74,7 @@ fn fields(text: &mut String, kind: &Value) {
     }
 }
 
-/// The type of a field in short form.
+/// Returns the type of a field in short form.
 fn type_of(field: &Value) -> String {
     if let Some(value) = field["const"].as_str() {
         return format!("`{value}`");
@@ -113,7 +112,7 @@ fn type_of(field: &Value) -> String {
     }
 }
 
-/// A type by its name; an object with the names of its fields.
+/// Returns the name of a type; for an object, also the names of its fields.
 fn named(name: &str, field: &Value) -> String {
     let names: Vec<_> = field["properties"]
         .as_object()

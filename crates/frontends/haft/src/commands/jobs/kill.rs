@@ -1,4 +1,4 @@
-//! `haft jobs kill`.
+//! `haft jobs kill`: stops background runs.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use crate::haft::Haft;
 use crate::jobs::BackgroundJob;
 use crate::output;
 
-/// How long a run has to end by itself: to stop its commands and to store what it knows.
+/// Time that a run has to end by itself: to stop its commands and to store its state.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
     let jobs = jobs(haft, &args.common)?;
-    // Every one is found before one is ended.
+    // All jobs are found before the first one is stopped.
     let found = args
         .ids
         .iter()
@@ -34,7 +34,7 @@ pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends a job; says whether it ran.
+/// Stops a job; returns true if it was running.
 fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
     let Some(process) = job.process().and_then(Pid::from_raw) else {
         return Ok(false);
@@ -44,16 +44,17 @@ fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
     else {
         return Ok(false);
     };
-    // Only after the process is held: while the lock is taken, the one that took it cannot have
-    // been replaced by another.
+    // Checked only after the process is held: while the lock is held, the process that holds it
+    // cannot have been replaced by another.
     if !job.is_running() {
         return Ok(false);
     }
     for signal in [Signal::TERM, Signal::KILL] {
-        // One that is gone already is what is wanted.
+        // An error means that the process is already gone, as wanted.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::pidfd_send_signal(&process, signal);
-        // Nothing holds a process here; that its lock was taken a moment ago has to do.
+        // This system has no handle for a process; that the lock was held a moment ago must
+        // suffice.
         #[cfg(not(target_os = "linux"))]
         let _ = rustix::process::kill_process(process, signal);
         let begun = Instant::now();

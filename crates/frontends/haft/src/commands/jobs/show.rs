@@ -1,4 +1,4 @@
-//! `haft jobs list` and `haft jobs show`.
+//! `haft jobs list` and `haft jobs show`: print background runs.
 
 use haft_agent::WallClock;
 use haft_types::{Clock, Timestamp};
@@ -131,7 +131,7 @@ fn cost(state: &JobState) -> Option<f64> {
     }
 }
 
-/// How long it has been running, or ran.
+/// Returns how many seconds the job has run.
 fn seconds(job: &BackgroundJob, state: &JobState) -> i64 {
     let until: Timestamp = match state {
         JobState::Running => WallClock.now(),

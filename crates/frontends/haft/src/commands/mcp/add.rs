@@ -1,4 +1,4 @@
-//! `haft mcp add` and `haft mcp remove`: change config.toml, which keeps its comments and order.
+//! `haft mcp add` and `haft mcp remove`: change config.toml, and keep its comments and order.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit>
         file = file.display()
     ))?;
     if !args.no_test {
-        // It stays declared whatever comes of it.
+        // The server stays declared even if the test fails.
         let (mcp, _) = super::servers(haft, &args.common, None)?;
         let server = super::named(&mcp, &args.name)?;
         let answer = wiring::runtime()?.block_on(async {
@@ -54,7 +54,7 @@ pub(super) fn remove(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Says first what other tools cost the conversation that is going on.
+/// Prints first what a change of tools costs the current conversation.
 fn tell_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
     if let Some(message) = wiring::runtime()?.block_on(context::other_tools(haft, common)) {
         output::tell(&format!("haft: {message}"));
@@ -62,7 +62,7 @@ fn tell_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text of the file with the server in it. Everything else stays as it is.
+/// Returns the text of the file with the server added. Everything else stays unchanged.
 fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
     if !NameRule::Server.allows(&args.name) {
         return Err(usage_error(text!("mcp-bad-name", name = args.name)));
@@ -97,7 +97,7 @@ fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<Strin
 
 fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
     let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
-    // `add --transport http NAME URL`, as some write it.
+    // Some users write `add --transport http NAME URL`.
     let (url, command) = match (&args.url, args.command.as_slice()) {
         (None, [one]) if is_address(one) && args.transport != Some(McpTransport::Stdio) => {
             (Some(one.clone()), &[][..])

@@ -1,4 +1,4 @@
-//! `haft mcp list`.
+//! `haft mcp list`: prints the declared servers without starting them.
 
 use haft_mcp::{DeclaredServers, ServerDefinition, ServerEndpoint, ServerOrigin};
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use crate::exit::ProcessExit;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-/// It is declared and not used.
+/// The state of a server that is declared but disabled.
 const OFF: &str = "switched off";
-/// It cannot be used as it is declared.
+/// The state of a server whose declaration is invalid.
 const BROKEN: &str = "cannot be used";
 
 pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit> {
@@ -91,7 +91,7 @@ pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit
     Ok(ProcessExit::Completed)
 }
 
-/// What is known of a server without starting it, as JSON has it.
+/// Returns the name of a server's known state for JSON. The server is not started.
 fn state(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     match (
         mcp.servers.known(&server.name),
@@ -104,7 +104,7 @@ fn state(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     }
 }
 
-/// The same for people.
+/// Returns a server's known state for people. The server is not started.
 fn state_text(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     match (
         mcp.servers.known(&server.name),
@@ -117,8 +117,8 @@ fn state_text(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str 
     }
 }
 
-/// A server with what is known of it. Environments, headers and tokens are left out: they hold
-/// keys.
+/// Converts a server and what is known of it to JSON. Environments, headers and tokens are omitted,
+/// because they contain keys.
 pub(super) fn as_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value {
     let mut shown = json!({
         "name": server.name,
@@ -136,7 +136,7 @@ pub(super) fn as_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value
             shown["args"] = json!(args);
             shown["cwd"] = json!(cwd.display().to_string());
         }
-        // Commands of the user know none of these.
+        // Linked servers belong to the session of a client, so they are never listed here.
         ServerEndpoint::Linked(_) => {}
         ServerEndpoint::Http { url, .. } => {
             shown["url"] = json!(url);

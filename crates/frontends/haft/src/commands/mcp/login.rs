@@ -1,4 +1,4 @@
-//! `haft mcp login`.
+//! `haft mcp login`: logs in to a server in the browser.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output;
 
-/// How long a person may take on the page.
+/// Time that the user has to log in on the page.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) async fn run(haft: &Haft, args: &McpNameArgs) -> anyhow::Result<ProcessExit> {

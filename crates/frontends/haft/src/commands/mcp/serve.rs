@@ -18,7 +18,7 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::{output, wiring};
 
-/// Who may use a server over HTTP.
+/// The environment variable with the token that clients over HTTP must send.
 const TOKEN: &str = "HAFT_MCP_TOKEN";
 
 #[derive(Debug, Args)]

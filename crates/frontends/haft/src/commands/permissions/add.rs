@@ -1,4 +1,4 @@
-//! `haft permissions add`: writes rules into config.toml, which keeps its comments and order.
+//! `haft permissions add`: writes rules into config.toml, and keeps its comments and order.
 
 use std::path::Path;
 
@@ -35,7 +35,8 @@ pub(crate) fn add(places: &Places, decision: Decision, rules: &[String]) -> anyh
     Ok(added)
 }
 
-/// The text of the file with the rules in it. Everything else stays as it is.
+/// Returns the text of the file with the rules added, and how many were new. Everything else stays
+/// unchanged.
 fn with_rules(
     environment: &HostEnvironment,
     file: &Path,
@@ -66,19 +67,19 @@ fn with_rules(
     Ok((after, added))
 }
 
-/// Whether this is a rule, on a tool there is.
+/// Returns an error if this is not a rule, or if its tool does not exist.
 pub(crate) fn check_rule(environment: &HostEnvironment, rule: &str) -> anyhow::Result<()> {
     match PermissionRule::parse(rule, environment.home().as_deref()) {
         Ok(parsed) => check_tool(environment, parsed.tool()),
         Err(error) => {
-            // A name that is wrong is the better reason why a pattern does not fit it.
+            // A wrong tool name explains better why the pattern does not fit it.
             check_tool(environment, rule.split('(').next().unwrap_or(rule).trim())?;
             Err(usage_error(error.to_string()))
         }
     }
 }
 
-/// A rule on a tool that does not exist would never match anything.
+/// Returns an error if the tool does not exist, because a rule for it would never match.
 fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
     if name == "*" || name.starts_with("mcp__") {
         return Ok(());
@@ -95,7 +96,7 @@ fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
     )))
 }
 
-/// The list of this decision, made if it is not there.
+/// Returns the list of this decision, which is created if missing.
 fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
     let section = document
         .entry("permissions")
@@ -107,7 +108,7 @@ fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
     list.as_array_mut()
 }
 
-/// Adds a rule the way the others stand: each on a line of its own, or all on one.
+/// Adds a rule in the layout of the list: each rule on a line of its own, or all on one.
 fn push(list: &mut Array, rule: &str) {
     let lead = list
         .iter()
@@ -117,7 +118,7 @@ fn push(list: &mut Array, rule: &str) {
         return list.push(rule);
     };
     let indent = lead.rsplit('\n').next().unwrap_or_default();
-    // What stands behind the last rule, such as a comment on it, stays there.
+    // Text after the last rule, such as a comment on it, stays there.
     let behind = list.trailing().as_str().unwrap_or_default().to_owned();
     let (comment, end) = behind
         .rsplit_once('\n')

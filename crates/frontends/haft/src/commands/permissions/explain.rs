@@ -1,4 +1,4 @@
-//! `haft permissions explain`.
+//! `haft permissions explain`: shows whether a call would be allowed, and why.
 
 use haft_agent::{confinement, knowledge, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
@@ -37,7 +37,7 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
             ))?;
             confinement(&found)
         }
-        // There the sandbox makes no difference.
+        // In these modes the sandbox makes no difference.
         PermissionMode::Plan | PermissionMode::Yolo => Confinement::None,
     };
     let permissions = haft_agent::permissions(haft.environment(), config, mode, confinement)?;
@@ -98,7 +98,8 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
     output::print(&as_text(&verdict))
 }
 
-/// The tool and its arguments: of a call through `use_tool` those that are judged when it runs.
+/// Returns the tool that a call runs, and its arguments. A call through `use_tool` is resolved to
+/// the tool that it names.
 fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
     let Some(arguments) = arguments else {
         return (name.to_owned(), None);
@@ -113,7 +114,7 @@ fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
     (meant.name, Some(meant.arguments))
 }
 
-/// What is wrong with the arguments of a call, by the schema of its tool.
+/// Returns the first violation of a tool's schema in the arguments of a call.
 fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
     let validator = jsonschema::validator_for(schema).ok()?;
     let error = validator.iter_errors(arguments).next()?;
@@ -125,7 +126,7 @@ fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
     })
 }
 
-/// A call that would not run whatever is permitted.
+/// Prints the result for a call that would fail even if it were permitted.
 fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
     if as_json {
         return output::print_json(
@@ -135,7 +136,6 @@ fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
     output::print(&haft_text::reveal(&format!("invalid: {reason}\n")))
 }
 
-/// The verdict for people.
 fn as_text(verdict: &Verdict) -> String {
     let mut text = text!(
         "permissions-verdict",

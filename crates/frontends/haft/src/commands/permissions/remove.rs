@@ -1,4 +1,4 @@
-//! `haft permissions remove`: takes rules out of config.toml, which keeps its comments and layout.
+//! `haft permissions remove`: removes rules from config.toml, and keeps its comments and layout.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::{output, wiring};
 
 const DECISIONS: [Decision; 3] = [Decision::Allow, Decision::Ask, Decision::Deny];
 
-/// Removes rules from the list of this decision, or from the one that has them.
+/// Removes rules from the list of this decision, or without one from the list that contains them.
 pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> anyhow::Result<()> {
     config::edit(file, |before| {
         let without = |text: String, rule: &String| without_rule(file, &text, decision, rule);
@@ -25,7 +25,7 @@ pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> 
     ))
 }
 
-/// The text of the file without the rule.
+/// Returns the text of the file without the rule.
 fn without_rule(
     file: &Path,
     before: &str,
@@ -76,7 +76,7 @@ fn is_held(text: &str, decision: Decision, rule: &str) -> bool {
     listed(text, decision, rule).is_some() || without_long(text, decision, rule).is_some()
 }
 
-/// Where the rule stands in the list of a decision.
+/// Returns the position of the rule in the list of a decision.
 fn listed(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
     let document = Document::parse(text).ok()?;
     let section = document.get("permissions")?.as_table_like()?;
@@ -84,8 +84,8 @@ fn listed(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
     list.iter().find(|one| one.as_str() == Some(rule))?.span()
 }
 
-/// The text without the item of a list: with its line where it has one of its own, and with its
-/// comma.
+/// Returns the text without an item of a list and its comma, and without its line if the item has
+/// one of its own.
 fn without_item(text: &str, item: Range<usize>) -> Option<String> {
     let before = text.get(..item.start)?;
     let after = text.get(item.end..)?;
@@ -111,7 +111,7 @@ fn without_item(text: &str, item: Range<usize>) -> Option<String> {
     ))
 }
 
-/// The text without the rule in its long form; none when there is no such rule.
+/// Returns the text without the rule in its long form, or `None` if there is no such rule.
 fn without_long(text: &str, decision: Decision, rule: &str) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     let rules = document

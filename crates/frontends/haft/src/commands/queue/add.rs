@@ -1,4 +1,4 @@
-//! `haft queue add`.
+//! `haft queue add`: adds tasks to the team's queue.
 
 use std::fs;
 use std::io::Read as _;
@@ -17,7 +17,7 @@ use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
-/// A larger bundle belongs on a server.
+/// Larger bundles belong on a server.
 const LARGEST_BUNDLE: u64 = 256 << 20;
 
 #[derive(Debug, Args)]
@@ -259,8 +259,8 @@ fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow:
     })
 }
 
-/// A repository as workers find it: a URL as it is, a folder by its whole path, a bundle with its
-/// content.
+/// Returns a repository as workers can find it: a URL unchanged, a folder by its absolute path, a
+/// bundle with its content.
 fn located(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
     let path = Path::new(&given);
     let Ok(found) = path.metadata() else {

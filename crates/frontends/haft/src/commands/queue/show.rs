@@ -1,4 +1,4 @@
-//! `haft queue list`, `show`, `watch` and `stats`.
+//! `haft queue list`, `show`, `watch` and `stats`: print tasks and the state of the queue.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output::{self, Printer, TextTable};
 
-/// How often a watched queue is looked at.
+/// The interval between polls of a watched queue.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
@@ -193,7 +193,7 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     format!("{states}\n{labels}\n{all}")
 }
 
-/// One task is followed to its end, the queue until somebody interrupts.
+/// Follows one task to its end, or shows the queue until it is interrupted.
 pub(super) fn watch(haft: &Haft, args: &WatchArgs) -> anyhow::Result<ProcessExit> {
     let queue = queue(haft, &args.common)?;
     let Some(id) = args.id else {
@@ -211,7 +211,7 @@ pub(super) fn watch(haft: &Haft, args: &WatchArgs) -> anyhow::Result<ProcessExit
     let mut printer = Printer::new(OutputFormat::Text, false).all_on_stdout();
     let mut seen = 0;
     loop {
-        // Looked at before its log: what is logged until it ends is shown.
+        // Read before its log, so that everything logged before its end is shown.
         let task = queue.get(id)?.ok_or_else(|| unknown(id))?;
         for (number, line) in queue.log(id, seen)? {
             seen = number;

@@ -1,4 +1,4 @@
-//! `haft rag add` and `haft rag remove`: change config.toml, which keeps its comments and order.
+//! `haft rag add` and `haft rag remove`: change config.toml, and keep its comments and order.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
         file = file.display()
     ))?;
     if let CollectionSource::Folders(folders) = source {
-        // It stays declared whatever comes of it: the next question indexes again.
+        // The collection stays declared even if indexing fails: the next question indexes again.
         let local = local_collection(&places, &args.name, folders);
         let (update, notes) = local.update()?;
         for note in notes {
@@ -94,7 +94,7 @@ fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
     })
 }
 
-/// The text of the file with the collection in it. Everything else stays as it is.
+/// Returns the text of the file with the collection added. Everything else stays unchanged.
 fn with_collection(
     file: &Path,
     before: &str,

@@ -1,4 +1,4 @@
-//! `haft rag list`.
+//! `haft rag list`: prints the collections.
 
 use haft_rag::{Collection, CollectionKind, CollectionStatus, ConfiguredCollections};
 use serde_json::{Value, json};

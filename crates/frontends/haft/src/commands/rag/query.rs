@@ -1,4 +1,4 @@
-//! `haft rag query`.
+//! `haft rag query`: queries a collection as the model would.
 
 use std::fmt::Write as _;
 

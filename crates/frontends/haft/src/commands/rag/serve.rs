@@ -1,4 +1,4 @@
-//! `haft rag serve`.
+//! `haft rag serve`: serves collections as models of a local chat server.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
             names = output::listed(&names)
         ))?;
         let end = async {
-            // Where signals cannot be waited for, the system's own way to end a program is left.
+            // If signals cannot be awaited, the process runs until the system ends it.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -54,7 +54,8 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Only folders are served: a server can be asked itself.
+/// Returns the collections to serve. Only collections made of folders are served, because a server
+/// can be queried directly.
 fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<Collection>> {
     let is_local = |collection: &Collection| match collection.kind {
         CollectionKind::Local(_) => true,
@@ -77,7 +78,7 @@ fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<C
     Ok(chosen)
 }
 
-/// The token, and what of it the user must be shown.
+/// Returns the token, and its text if it was generated and must be shown to the user.
 fn token(
     environment: &HostEnvironment,
     variable: Option<&str>,

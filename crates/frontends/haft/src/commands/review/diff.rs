@@ -9,18 +9,18 @@ use haft_sandbox::{CommitScope, Git};
 use crate::commands::review::ReviewOf;
 use crate::exit::usage_error;
 
-/// More of a diff is not sent: the reviewer reads the files instead.
+/// Maximum bytes of a diff in the prompt. The reviewer reads the remaining files with its tools.
 const LONGEST: usize = 400_000;
 
-/// A change, for a reviewer.
+/// A change for a reviewer.
 pub(super) struct ReviewedChange {
-    /// As a description.
+    /// The description of the change.
     pub(super) what: String,
-    /// As a diff.
+    /// The diff, with the names of files that it does not contain.
     pub(super) text: String,
 }
 
-/// What is to be looked at: the work that is not committed, unless something else is named.
+/// Returns the change to review: uncommitted work, unless the options name something else.
 pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result<ReviewedChange> {
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
@@ -49,7 +49,7 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
             )
         }
         (None, None) => {
-            // Before the first commit there is no HEAD; what is staged is all there is.
+            // Before the first commit there is no HEAD, so only staged changes can be compared.
             let born = git
                 .run(["rev-parse", "--verify", "--quiet", "HEAD"])
                 .is_ok();
@@ -88,8 +88,8 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
     Ok(ReviewedChange { what, text })
 }
 
-/// What a commit would hold, as a diff; nothing where it would be empty. Of files that are not to
-/// be shown only the names.
+/// Returns what a commit would contain as a diff, or `None` if it would be empty. Hidden files are
+/// only named.
 pub(crate) fn of_commit(
     git: &Git,
     scope: CommitScope,
@@ -118,14 +118,14 @@ pub(crate) fn of_commit(
     Ok(Some(text))
 }
 
-/// No program makes a diff nicer.
+/// Options of git that keep configured programs and colors out of a diff.
 const PLAIN: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
-/// What is different in the files.
+/// The changes of the work tree.
 struct WorkTreeDiff {
     text: String,
-    /// What is not compared: git would compare what a filter has not gone over, or it is not to be
-    /// shown.
+    /// Files that are not compared, because a git filter applies to them, whose unfiltered content
+    /// git would compare, or because they are hidden.
     filtered: Vec<OsString>,
 }
 
@@ -174,7 +174,7 @@ fn work_tree_diff(
     })
 }
 
-/// New files in the project, as it names them.
+/// Lists the untracked files of the project, relative to its root.
 fn untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
     let prefix = project.strip_prefix(git.top()).unwrap_or(Path::new(""));
     let names = bytes(git, ["ls-files", "-z", "--others", "--exclude-standard"])?;
@@ -210,7 +210,8 @@ fn bytes<S: Into<OsString>>(
         .map_err(|error| usage_error(error.to_string()))
 }
 
-/// The diff in a fence that nothing in it can close.
+/// Puts the diff into a code fence that no part of it can close, and cuts it after
+/// [`MAX_DIFF_BYTES`].
 fn fenced(diff: &str) -> String {
     if diff.trim().is_empty() {
         return String::new();

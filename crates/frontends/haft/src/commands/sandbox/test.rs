@@ -1,4 +1,4 @@
-//! `haft sandbox test`: makes every attempt to leave, inside each layer, and reports the results.
+//! `haft sandbox test`: makes every escape attempt in each sandbox layer, and reports the results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,31 +22,31 @@ use crate::exit::ProcessExit;
 use crate::haft::Haft;
 use crate::{output, wiring};
 
-/// All attempts together take seconds; a machine may be slow.
+/// The timeout for all attempts together. They take seconds, but a machine may be slow.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// What all of them say fits in here many times.
+/// The limits of the probe's output, far above what it prints.
 const OUTPUT: CutLimits = CutLimits {
     lines: 100_000,
     bytes: 16 << 20,
 };
 
-/// What came of the attempts in one layer.
+/// The results of the attempts in one layer.
 #[derive(Debug, Serialize)]
 struct SandboxTest {
     layer: ConfinementMethod,
-    /// Why it cannot be had here, if it cannot.
+    /// The reason why this layer is unavailable, if it is.
     unavailable: Option<String>,
-    /// Attempts that were refused, as they should be.
+    /// The number of escape attempts that were blocked, as they should be.
     refused: usize,
-    /// Ordinary work that succeeded, as it should.
+    /// The number of ordinary operations that succeeded, as they should.
     worked: usize,
-    /// Attempts that succeeded.
+    /// Escape attempts that succeeded.
     open: Vec<Finding>,
-    /// Ordinary work that was refused.
+    /// Ordinary operations that were refused.
     closed: Vec<Finding>,
-    /// Of both, what this layer is known to be unable to do.
+    /// Findings of both kinds that are known limits of this layer.
     limits: Vec<Finding>,
-    /// What was noticed from outside.
+    /// Changed files and network contacts that were observed from outside.
     noticed: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl SandboxTest {
     }
 }
 
-/// Succeeds when no attempt succeeds in namespaces.
+/// Succeeds if no attempt succeeds in namespaces.
 pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
@@ -146,9 +146,9 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
     Ok(tested)
 }
 
-/// Makes a folder for the attempts, outside `/tmp` where possible: there the folder lies beside
-/// files of the user, as a project does. The user's home and the machine's own folder stand in for
-/// a cache that lies in `/tmp`.
+/// Creates a folder for the attempts, outside `/tmp` if possible, so that it lies beside files of
+/// the user, as a project does. The user's home and `/var/lib` are used if the cache lies in
+/// `/tmp`.
 fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
     haft_files::create_folder(&places.cache)?;
     let home = places.environment.raw("HOME").map(PathBuf::from);
@@ -166,7 +166,7 @@ fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
             return Ok(made);
         }
     }
-    // The policy makes the folder visible inside.
+    // The policy makes this folder visible in the sandbox.
     Ok(haft_files::temporary_folder(
         &places.cache,
         "haft-sandbox-test-",
@@ -187,7 +187,7 @@ impl SandboxTest {
     }
 }
 
-/// A policy like that of every command, about the place where the attempts are made.
+/// Returns a policy like that of every command, for the folder of the attempts.
 fn policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<SandboxPolicy> {
     for folder in ["tmp", "notes"] {
         haft_files::create_new_folder(&root.join(folder))?;
@@ -202,7 +202,7 @@ fn policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<Sandb
         protected: Vec::new(),
         repositories: Vec::new(),
         hidden,
-        // The program that makes the attempts must be found inside, and what they are made on.
+        // The program that makes the attempts and their targets must be visible in the sandbox.
         readable: program
             .parent()
             .map(Path::to_owned)
@@ -250,7 +250,7 @@ fn as_text(tested: &SandboxTest) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What a layer cannot do, a line for each group.
+/// Formats the known limits of a layer, one line per group.
 fn limits(all: &[Finding]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for finding in all {

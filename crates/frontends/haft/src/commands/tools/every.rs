@@ -1,5 +1,5 @@
-//! Every tool of this build, those included that a session has only where there is something for
-//! them: agents, skills, servers, collections, the web. They are described here, never called.
+//! A registry of every tool of this build, including tools that a session has only with agents,
+//! skills, servers, collections, or the web. The tools are described here, never called.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use haft_tool::{
     StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder,
 };
 
-/// Stands for agents, messages and skills that are not there.
+/// Stands in for agents, messages and skills, which the tools described here never use.
 struct Nobody;
 
 #[async_trait]
@@ -61,7 +61,7 @@ impl SkillShelf for Nobody {
     }
 }
 
-/// All of them. What a session has in any case comes first.
+/// Returns every tool of this build. The tools that every session has come first.
 pub(crate) fn every_tool(environment: &HostEnvironment) -> Registry {
     let mut registry = super::registry(environment);
     let nobody = Arc::new(Nobody);

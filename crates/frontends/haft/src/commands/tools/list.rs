@@ -1,4 +1,4 @@
-//! `haft tools list`.
+//! `haft tools list`: prints the tools, their sources, and their tokens.
 
 use std::fmt::Write as _;
 
@@ -16,19 +16,19 @@ use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-/// Where a tool of the registry comes from.
+/// The source of tools in the registry.
 pub(super) const SOURCE: &str = "built-in";
 
-/// A tool of the list.
+/// A row of the list.
 struct ToolRow<'a> {
     tool: &'a dyn Tool,
     offered: &'static str,
     tokens: u32,
 }
 
-/// A tool is sent with every request.
+/// Marks a tool that is sent with every request.
 const OFFERED: &str = "yes";
-/// A tool is found by `tool_search` and can be called, and costs nothing before.
+/// Marks a tool that `tool_search` finds. It can be called, and costs no tokens until it is found.
 const DEFERRED: &str = "deferred";
 
 pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> {
@@ -112,11 +112,11 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
     output::print(&format!("{table}\n{offered}\n{told}"))
 }
 
-/// The programs of the user's own.
+/// The user's own programs.
 struct Externals {
     place: CatalogueContext,
     found: NamedItems<ExternalTool>,
-    /// Each with the tokens of what is known of it.
+    /// Each tool with the tokens of its known help.
     tools: Vec<(ExternalTool, u32)>,
 }
 
@@ -189,7 +189,7 @@ fn row<'a>(tool: &'a dyn Tool, chosen: &Registry) -> ToolRow<'a> {
     } else {
         "no"
     };
-    // What a tool is told to say of others depends on what was chosen.
+    // A tool's description mentions other tools only if they were chosen, too.
     let spec = chosen
         .get(name)
         .map_or_else(|| tool.spec(), |chosen| chosen.spec());
@@ -214,7 +214,7 @@ fn as_json(row: &ToolRow<'_>) -> Value {
     })
 }
 
-/// What a call may do, by name.
+/// Returns the name of what calls with this access may do.
 pub(super) fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "reads",

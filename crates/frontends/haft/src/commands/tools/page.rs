@@ -1,4 +1,4 @@
-//! The reference of the tools as a page of the documentation: `haft tools list --markdown`.
+//! Renders the reference of the tools as a page of the documentation: `haft tools list --markdown`.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::list::access_name;
 
-/// The page. Tools that are not among the constant ones are there where there is something for
-/// them.
+/// Renders the page. Tools that are not in `constant` are marked as conditional.
 pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
     let mut page = include_str!("page.md").to_owned();
     for group in Group::ALL {
@@ -75,7 +74,7 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant:
     });
     page.push_str("\n\n");
     write_parameters(page, &spec.parameters);
-    // Headings and markers of a description must not become those of the page.
+    // Headings and code fences of a description must not become those of the page.
     let _ = write!(page, "\n````text\n{}\n````\n", spec.description);
     if !manual.example.is_empty() {
         let _ = write!(

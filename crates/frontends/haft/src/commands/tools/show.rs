@@ -1,4 +1,4 @@
-//! `haft tools show`.
+//! `haft tools show`: prints a tool as the model sees it.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::exit::usage_error;
 use crate::haft::{Haft, Settings};
 use crate::output;
 
-/// An external tool. Here somebody waits for its answer, so it is asked for it.
+/// Shows an external tool. The tool is run for its help, because the user waits for it.
 async fn external(
     haft: &Haft,
     settings: Settings,

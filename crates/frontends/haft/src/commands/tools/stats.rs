@@ -1,4 +1,4 @@
-//! `haft tools stats`: how the tools were used in a conversation, from what is stored of it.
+//! `haft tools stats`: how the tools were used in a conversation, from its stored messages.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::output::{self, TextTable};
 struct ToolUsage {
     calls: u32,
     errors: u32,
-    /// Of the results as they were first sent.
+    /// Tokens of the results as they were first sent.
     tokens: u64,
 }
 

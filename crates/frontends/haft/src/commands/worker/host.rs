@@ -1,5 +1,4 @@
-//! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone
-//! its worker made.
+//! Runs a task like `haft run`: with the same plan and session, in the clone that the worker made.
 
 use std::error::Error;
 use std::path::Path;
@@ -28,7 +27,7 @@ use crate::haft::{Haft, Settings};
 use crate::wiring::traces;
 use crate::wiring::{self, ClientParts};
 
-/// Runs tasks with the configuration of this user: keys, providers and rules are the worker's own.
+/// Runs tasks with this user's configuration: keys, providers and rules are the worker's own.
 pub(super) struct RunningHost {
     pub(super) haft: Haft,
     pub(super) settings: Settings,
@@ -41,10 +40,11 @@ impl TaskHost for RunningHost {
     fn run(&self, run: &TaskRun) -> RunEnd {
         let ended = self.run_here(run);
         ended.unwrap_or_else(|error| {
-            // The record of a workflow is a file, too.
+            // The record of a workflow is a file, so an I/O error may be a failure of the disk.
             let mut causes = error.chain().map(<dyn Error>::is::<std::io::Error>);
             let of_disk = run.task.request.workflow.is_some() && causes.any(|is| is);
-            // Kept in the queue for whoever asks, so not in this worker's language.
+            // Stored in the queue for any reader, so it is not translated to this worker's
+            // language.
             let why = format!("{error:#}");
             if of_disk || is_of_store(&error) {
                 RunEnd::Trouble(why)
@@ -54,7 +54,8 @@ impl TaskHost for RunningHost {
         })
     }
 
-    /// A bundle is whatever the one who added the task sent, and never trusted.
+    /// Trusts the clone of a trusted repository. A bundle was uploaded with its task, so it is
+    /// never trusted.
     fn cloned(&self, task: &QueuedTask, folder: &Path) -> Result<(), RunEnd> {
         let source = task
             .request
@@ -114,8 +115,8 @@ impl TaskHost for RunningHost {
 }
 
 impl RunningHost {
-    /// The list of trusted folders, which no other slot and no other worker of this user changes
-    /// meanwhile.
+    /// Locks the list of trusted folders, so that no other slot and no other worker of this user
+    /// changes it meanwhile.
     fn trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
         let file = self.settings.places.trust_file();
         let lock = LockFile::wait(&file.with_extension("lock"))?;
@@ -166,7 +167,7 @@ impl RunningHost {
         )))
     }
 
-    /// The task as arguments of `haft run`, with what is left of its limits.
+    /// Converts the task to arguments of `haft run`, with the remainder of its limits.
     fn arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
         let task = &run.task;
         let request = &run.task.request;
@@ -176,7 +177,7 @@ impl RunningHost {
             .map(str::parse::<PermissionMode>)
             .transpose();
         let mode = mode.map_err(|error| usage_error(error.to_string()))?;
-        // The sandbox stays on: what comes through the queue is not this user's own word.
+        // The sandbox stays on, because tasks of the queue are not this user's own input.
         if mode == Some(PermissionMode::Yolo) {
             return Err(usage_error(text!("queue-yolo")));
         }
@@ -243,7 +244,7 @@ impl RunningHost {
     }
 }
 
-/// Whether the store failed: another try may do better.
+/// Returns true if the store failed, so that another attempt may succeed.
 fn is_of_store(error: &anyhow::Error) -> bool {
     let opening = error.downcast_ref::<SetupError>();
     opening.is_some_and(|error| {
@@ -254,7 +255,8 @@ fn is_of_store(error: &anyhow::Error) -> bool {
     }) || error.is::<StoreError>()
 }
 
-/// The result of a run whose limits were used up by those before it.
+/// Returns the result of a run whose limits were used up by earlier runs, or `None` if something is
+/// left.
 fn exhausted(args: &RunArgs) -> Option<Value> {
     let money = args.max_budget_usd.is_some_and(|left| left <= 0.0);
     let used_up = money || args.max_total_tokens == Some(0);
@@ -263,7 +265,8 @@ fn exhausted(args: &RunArgs) -> Option<Value> {
         .then(|| json!({"outcome": "exhausted", "code": code, "message": text!("worker-used-up")}))
 }
 
-/// How the run ended. Where the store failed, the conversation goes on from what it holds.
+/// Converts the report of a run to its end. After a failure of the store, the conversation is
+/// continued from what is stored.
 fn end_of(report: &RunReport) -> RunEnd {
     if report.result.is_of_store() {
         return RunEnd::Trouble(report.result.message.clone());

@@ -1,5 +1,5 @@
-//! What a run of a task logs and spends: noted with the queue before a request is sent, and after
-//! it was answered.
+//! Logs the events of a task's run, and records its spending in the queue before each request is
+//! sent and after it was answered.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use serde_json::json;
 #[cfg(feature = "otel")]
 use crate::wiring::traces;
 
-/// Listens to a run, and to whoever works for it.
+/// Listens to a run and its sub-agents.
 pub(super) struct TaskMeter {
     run: TaskRun,
-    /// Of the models that may be asked.
+    /// The prices of the models that may be used.
     prices: Vec<Price>,
     spent: TaskSpending,
-    /// Whether the worst a request may cost is noted before it is sent.
+    /// True if the highest possible cost of a request is recorded before it is sent.
     limited: bool,
-    /// By conversation, the request that is being put together or was sent.
+    /// The request of each conversation that is being built or was sent.
     requests: HashMap<ConversationId, FlyingRequest>,
 }
 
-/// The tokens of a request, and the most it can cost once it is sent.
+/// The tokens of a request, and the highest cost it can have once it is sent.
 #[derive(Default)]
 struct FlyingRequest {
     input: u64,
@@ -50,8 +50,8 @@ impl TaskMeter {
         }
     }
 
-    /// A request is about to be sent: should this worker be lost, it counts as if it had cost the
-    /// most it can.
+    /// Records a request that is about to be sent with its highest possible cost, which counts if
+    /// this worker is lost.
     fn before_request(&mut self, of: &ConversationId, output: u64) {
         if !self.limited {
             return;
@@ -72,7 +72,7 @@ impl TaskMeter {
         self.run.spend(self.spent);
     }
 
-    /// What a hook said when a session was closed.
+    /// Logs a message that a hook printed when a session was closed.
     pub(super) fn hook_said(&self, message: &str) {
         self.run
             .slot
@@ -118,8 +118,8 @@ impl EventSink for TaskMeter {
     }
 }
 
-/// Whether an event is worth a line of the log: pieces of text are in the conversation, and how a
-/// request is laid out in its log.
+/// Returns true if an event is logged. Pieces of text are stored in the conversation, and the
+/// layout of a request in its log.
 fn is_logged(body: &EventBody) -> bool {
     !matches!(
         body,

@@ -1,9 +1,9 @@
-//! A task that is a workflow: run as `haft workflows run` does it, with its record beside the files
+//! Runs a task that is a workflow, as `haft workflows run` does, with its record next to the files
 //! of the task.
 //!
-//! Invariant: which steps are done, and the conversation of one that has begun, are with the queue
-//! before anything comes of it. Another worker runs no step again that is done, and goes on with
-//! the conversations of the others.
+//! Invariant: the queue stores which steps are done, and the conversation of a step that has begun,
+//! before the run goes on. Another worker repeats no step that is done, and continues the
+//! conversations of the others.
 
 use std::io;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl RunningHost {
             model.as_deref(),
         )
         .map_err(workflows::select_error)?;
-        // What a step has done in a copy is nowhere else until it is merged.
+        // The changes of a step in a copy exist nowhere else until they are merged.
         if workflow.steps.iter().any(|step| step.in_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
         }
@@ -90,7 +90,7 @@ impl RunningHost {
             completed,
             ..
         } = report;
-        // What the queue keeps is read on other machines, too.
+        // What the queue stores is read on other machines, too.
         result.message =
             haft_messages::in_english(|| report::message(&workflow, &record, completed));
         if record
@@ -107,11 +107,11 @@ impl RunningHost {
     }
 }
 
-/// The run that a worker before has begun, or a new one.
+/// Returns the run that an earlier worker has begun, or a new one.
 fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     const TASK: &str = "task";
     let kept = run.queue.record(run.task.id)?;
-    // Beside the clone, and removed with it.
+    // Next to the clone, and removed with it.
     let folder = run.folder.with_file_name("run");
     let keeper = run.clone();
     let runs = WorkflowRuns::at(folder.clone()).telling(Arc::new(move |bytes| {

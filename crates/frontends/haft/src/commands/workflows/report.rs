@@ -1,5 +1,5 @@
-//! What is printed of a run of a workflow: the events of all its steps as one stream, and its
-//! result as the last of them.
+//! Prints a run of a workflow: the events of all its steps as one stream, and its result as the
+//! last event.
 
 use haft_engine::{EventSink, MAIN};
 use haft_types::{ConversationId, Event, EventBody, Outcome};
@@ -10,7 +10,7 @@ use haft_workflows::{
 use crate::cli::options::OutputFormat;
 use crate::output::{self, Printer};
 
-/// Prints what happens in the steps.
+/// Prints the events of the steps.
 pub(super) struct StepPrinter(Printer);
 
 impl StepPrinter {
@@ -29,7 +29,6 @@ impl WorkflowObserver for StepPrinter {
     }
 }
 
-/// Prints the result.
 pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
     let WorkflowReport {
         mut result,
@@ -80,7 +79,7 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
     }
 }
 
-/// What is done, and of the rest why not.
+/// Describes which steps are done, and why the others are not.
 pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
     let all = workflow.steps.len();
     if completed == all {

@@ -1,17 +1,17 @@
-//! Whether a model server runs on this machine.
+//! Checks whether a model server runs on this machine.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// A server on this machine that has not answered by then is taken for one that does not run.
+/// A server on this machine that does not answer within this time counts as not running.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Whether the server at this address lists models. No other machine is asked.
+/// Returns true if the server at this address lists models. Contacts only this machine.
 pub(super) fn answers(base_url: &str) -> bool {
     reply(base_url).is_some_and(|reply| {
         let status = reply.split(' ').nth(1).unwrap_or_default();
-        // One that wants a key is there too; one that answers with a page is something else.
+        // A server that requires a key counts, too; a server that answers with a web page does not.
         status == "401"
             || status == "200"
                 && reply

@@ -1,10 +1,9 @@
-//! The files of the log: one a day, named by its date in UTC, readable by their owner alone.
+//! The files of the log: one per day, named by its date in UTC, readable only by their owner.
 //!
-//! Invariant: a line is one write at the end of the file, so that the lines of several processes do
-//! not mix. A file that has grown too large makes room once (`.1.jsonl`, which the next takes the
-//! place of), and files of long ago are removed when a new day's begins; the log has a largest size
-//! whatever happens. Nothing here returns an error: where the log cannot be written
-//! there is nowhere left to report it.
+//! Invariant: a line is one write at the end of the file, so that lines of several processes do not
+//! mix. A full file is renamed to `.1.jsonl`, replacing an earlier one, and old files are removed
+//! when the file of a new day is created, so the size of the log is bounded. Nothing here returns
+//! an error: if the log cannot be written, there is nowhere left to report it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -18,19 +17,19 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Days a file is kept.
+/// Days that a file is kept.
 const KEPT_DAYS: i64 = 14;
-/// A file larger than this makes room for another of its day.
+/// A file of at least this size is renamed before the next line is written.
 const LARGEST: u64 = 8 * 1024 * 1024;
 
-/// The log's folder, to be written to.
+/// The log's folder, for writing.
 pub(super) struct LogFolder {
     folder: PathBuf,
     largest: u64,
     open: Mutex<Option<OpenLog>>,
 }
 
-/// The file of a day.
+/// The open file of a day.
 struct OpenLog {
     day: Date,
     file: File,
@@ -56,13 +55,13 @@ impl LogFolder {
             *open = self.open_file(day);
         }
         if let Some(open) = open.as_mut() {
-            // A disk that is full must not end a run.
+            // A full disk must not end a run.
             drop(open.file.write_all(line));
         }
     }
 
-    /// Whether another file must be opened: another process replaced this one, or it is full. A
-    /// full one is renamed.
+    /// Returns true if another file must be opened: another process replaced this one, or it is
+    /// full. Renames a full file.
     fn is_over(&self, open: &OpenLog) -> bool {
         let Ok(held) = open.file.metadata() else {
             return true;
@@ -96,7 +95,7 @@ fn full_name(day: Date) -> String {
     format!("haft-{day}.1.jsonl")
 }
 
-/// The day of a file of the log, and whether it is the one that was full.
+/// Parses the name of a log file into its day, and true if it is a full file that was renamed.
 fn day_of(path: &Path) -> Option<(Date, bool)> {
     let stem = path
         .file_name()?
@@ -109,7 +108,7 @@ fn day_of(path: &Path) -> Option<(Date, bool)> {
     Some((day.parse().ok()?, full))
 }
 
-/// Removes files of long ago.
+/// Removes files older than [`RETENTION_DAYS`].
 fn sweep(folder: &Path, today: Date) {
     let Ok(oldest) = today.checked_sub(KEPT_DAYS.days()) else {
         return;
@@ -121,7 +120,7 @@ fn sweep(folder: &Path, today: Date) {
     }
 }
 
-/// The files of the log, the oldest first.
+/// Lists the files of the log, oldest first.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .into_iter()
@@ -135,7 +134,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, _, path)| path).collect()
 }
 
-/// Calls `see` with every line of the log, oldest first.
+/// Calls `visit` with every line of the log, oldest first.
 pub(crate) fn each_line(folder: &Path, mut see: impl FnMut(&str)) {
     for path in files(folder) {
         let bytes = fs::read(path).unwrap_or_default();
@@ -146,7 +145,7 @@ pub(crate) fn each_line(folder: &Path, mut see: impl FnMut(&str)) {
     }
 }
 
-/// The newest lines that are wanted, at most so many, the oldest of them first.
+/// Returns the newest lines that `wanted` accepts, at most `most` of them, oldest first.
 pub(crate) fn newest_lines(
     folder: &Path,
     most: usize,
@@ -170,16 +169,16 @@ pub(crate) fn newest_lines(
     lines
 }
 
-/// Reads what is written to the log from now on.
+/// Reads lines that are written to the log from now on.
 pub(crate) struct Follower {
     folder: PathBuf,
     current: Option<(PathBuf, u64, File)>,
-    /// The beginning of a line whose end is not there yet.
+    /// The beginning of a line that is not complete yet.
     rest: Vec<u8>,
 }
 
 impl Follower {
-    /// Begins after what the log holds now.
+    /// Starts at the current end of the log.
     pub(crate) fn new(folder: &Path) -> Self {
         let mut follower = Self {
             folder: folder.to_owned(),
@@ -191,11 +190,11 @@ impl Follower {
         follower
     }
 
-    /// Whole lines that were written since the last look.
+    /// Returns the complete lines that were written since the last call.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         let mut lines = self.read();
-        // A new day, or a new file because the one before was full: what was written to that until
-        // then comes first.
+        // A file of a new day, or a new file because the previous one was full. Lines that were
+        // written to the previous one before come first.
         let newest = files(&self.folder).pop();
         let inode = newest
             .as_ref()

@@ -1,4 +1,4 @@
-//! Everything that must hold once a case is over.
+//! Everything that must hold at the end of a case.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use super::process::Ended;
 use super::requests;
 use super::task::{self, File};
 
-/// A case that has been played, as seen from outside.
+/// The outcome of a case, as seen from outside.
 pub(crate) struct Story<'a> {
     pub(crate) runs: &'a [Ended],
     pub(crate) requests: Vec<Recorded>,
     pub(crate) refusals: Vec<Refusal>,
-    /// The conversation as it was stored after some of the kills.
+    /// The conversation as stored after some of the kills.
     pub(crate) snapshots: &'a [Value],
     pub(crate) place: &'a Place,
 }
@@ -106,7 +106,8 @@ impl Story<'_> {
         }
     }
 
-    /// What was stored after a kill stands unchanged at the beginning of what is stored now.
+    /// Checks that each snapshot taken after a kill is an unchanged prefix of the stored
+    /// conversation.
     fn nothing_stored_changed(&self, stored: &Stored<'_>) -> Result<(), String> {
         for snapshot in self.snapshots {
             let mut now = stored.messages().iter();
@@ -163,7 +164,8 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// Each reply of the script is stored once, in order, and only a kill lets a call fail.
+    /// Checks that each reply of the script is stored once and in order, and that at most one call
+    /// per kill failed.
     fn every_step_is_stored(&self, stored: &Stored<'_>) -> Result<(), String> {
         let replies = stored.replies();
         let in_order = |(index, (text, _)): (usize, &(String, Vec<&str>))| {
@@ -233,7 +235,7 @@ impl Story<'_> {
                 .find(|call| call.name == tool)
                 .is_some_and(succeeded);
             let content = self.place.read(name);
-            // An edit that was cut off has happened completely or not at all.
+            // An interrupted edit is either applied completely or not at all.
             if content.as_deref() != Some(after) && (done || content.as_deref() != before) {
                 return Err(format!(
                     "`{name}` holds {content:?}; `{tool}` succeeded: {done}"

@@ -1,4 +1,4 @@
-//! What the events printed before a death tell: what was acknowledged, and what the kill hit.
+//! Evaluates the events printed before a kill: what was acknowledged, and what the kill hit.
 
 use std::fmt;
 
@@ -8,48 +8,48 @@ use super::place::Place;
 use super::process::Ended;
 use super::task;
 
-/// A reply whose usage was shown.
+/// A reply whose usage was printed.
 pub(crate) struct AckedReply {
     pub(crate) text: String,
     pub(crate) calls: Vec<String>,
 }
 
-/// A result that was shown.
+/// A tool result that was printed.
 pub(crate) struct AckedResult {
     pub(crate) call: String,
     pub(crate) status: String,
     pub(crate) text: String,
 }
 
-/// A call that is whole, and so stored.
+/// A complete and therefore stored call.
 struct Call {
     id: String,
     command: String,
 }
 
-/// Everything the events of all runs have acknowledged, and where the newest run is.
+/// Everything acknowledged by the events of all runs, and the phase of the last run.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) replies: Vec<AckedReply>,
     pub(crate) results: Vec<AckedResult>,
     open: Vec<Call>,
-    /// The text and the calls of the reply that is arriving.
+    /// The text and the calls of the reply in progress.
     text: String,
     calls: Vec<String>,
     place: Where,
 }
 
-/// Where a run is, as far as its events say.
+/// The phase of a run according to its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Where {
-    /// It has sent nothing yet.
+    /// No request has been sent.
     #[default]
     Starting,
-    /// Between requests, or waiting for the first word.
+    /// Between requests, or before the first text of a reply.
     Between,
     /// A reply is arriving.
     Streaming,
-    /// It has told its result.
+    /// The final result was printed.
     Over,
 }
 
@@ -111,7 +111,7 @@ impl Told {
         }
     }
 
-    /// Whether a command has begun whose result was not shown.
+    /// True if a command started whose result was not printed.
     fn command_runs(&self, place: &Place) -> bool {
         let begun = |command: usize| {
             let trace = task::begun(command);
@@ -122,7 +122,7 @@ impl Told {
     }
 }
 
-/// What a kill really hit.
+/// The activity of the run that a kill hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hit {
     BeforeRequest,
@@ -133,7 +133,7 @@ pub(crate) enum Hit {
 }
 
 impl Hit {
-    /// What the end of the newest run hit.
+    /// Returns what the end of the last run hit.
     pub(crate) fn of(runs: &[Ended], place: &Place) -> Self {
         let told = Told::by(runs);
         match told.place {

@@ -1,10 +1,11 @@
-//! The conversation as `haft conversations export` prints it, and what it says.
+//! Parses the conversation printed by `haft conversations export`.
 
 use serde_json::Value;
 
 use super::place::Place;
 
-/// The one conversation there is; none when there is none yet. More than one is an error.
+/// Exports the only conversation; `None` if there is none yet. Returns an error if there are
+/// several.
 pub(crate) fn of_only_conversation(place: &Place) -> Result<Option<Value>, String> {
     let listed = ask(place, &["conversations", "list", "--all", "--json"])?;
     let ids: Vec<&str> = listed
@@ -39,7 +40,7 @@ fn ask(place: &Place, arguments: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| told(&error.to_string()))
 }
 
-/// A part of a stored message, without what only one side knows.
+/// A part of a stored message, without data that requests don't contain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     User(String),
@@ -48,7 +49,7 @@ pub(crate) enum Said {
     Result(String),
 }
 
-/// A call and its results, as stored.
+/// A stored call and its results.
 #[derive(Debug)]
 pub(crate) struct StoredCall<'a> {
     pub(crate) id: &'a str,
@@ -57,7 +58,6 @@ pub(crate) struct StoredCall<'a> {
     pub(crate) results: Vec<&'a Value>,
 }
 
-/// An exported conversation.
 pub(crate) struct Stored<'a>(pub(crate) &'a Value);
 
 impl<'a> Stored<'a> {
@@ -65,12 +65,12 @@ impl<'a> Stored<'a> {
         self.0["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The parts of a message that are given as a list.
+    /// Returns the parts of a message whose content is a list.
     fn parts(message: &'a Value) -> &'a [Value] {
         message["content"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Every part of this type.
+    /// Iterates over all parts of a type.
     fn all(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> {
         self.messages()
             .iter()
@@ -100,7 +100,7 @@ impl<'a> Stored<'a> {
         self.all("tool_result").count()
     }
 
-    /// The text of each message of the model, with the ids of its calls.
+    /// Returns the text of each assistant message, with the ids of its calls.
     pub(crate) fn replies(&self) -> Vec<(String, Vec<&'a str>)> {
         let of_model = self
             .messages()
@@ -118,7 +118,8 @@ impl<'a> Stored<'a> {
         of_model.map(reply).collect()
     }
 
-    /// What is said, in order. Reasoning is left out: each API carries its own.
+    /// Returns the conversation's parts in order, without reasoning, because each API has its own
+    /// form of it.
     pub(crate) fn said(&self) -> Vec<Said> {
         let mut said = Vec::new();
         for message in self.messages() {

@@ -1,4 +1,4 @@
-//! When to kill: what a kill aims at, and waiting for that moment.
+//! Chooses the point at which to kill a run, and waits for it.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::place::Place;
 use super::process::Running;
 use super::{PATIENCE, poll_until, task};
 
-/// What a kill aims at.
+/// The target of a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// The middle of a reply.
     Stream,
     /// Between the start of a command and its result.
     Tool,
-    /// Any time, the beginning more often.
+    /// Any time, more often near the start.
     Anytime,
 }
 
@@ -25,13 +25,13 @@ impl Aim {
     pub(crate) const ALL: [Self; 3] = [Self::Stream, Self::Tool, Self::Anytime];
 }
 
-/// How far the task has come before a run.
+/// The progress of the task before a run.
 pub(crate) struct Progress {
-    /// Requests that arrived.
+    /// The number of requests received so far.
     requests: usize,
-    /// The newest reply that was asked for: at the earliest the next run begins with it.
+    /// The latest reply requested so far. The next run starts with this reply or a later one.
     reply: usize,
-    /// Commands that have not begun.
+    /// The commands that have not started.
     commands: Vec<usize>,
 }
 
@@ -62,19 +62,20 @@ fn reply_to(request: &Recorded) -> Option<usize> {
     }
 }
 
-/// A moment of a run.
+/// A point in a run at which to kill it.
 #[derive(Debug)]
 pub(crate) enum Moment {
-    /// So long after this reply, or a later one, was asked for.
+    /// Some time after this reply or a later one was requested.
     InReply { reply: usize, after: Duration },
-    /// So long after this command began.
+    /// Some time after this command started.
     InCommand { command: usize, after: Duration },
-    /// So long after the start.
+    /// Some time after the run started.
     AfterStart(Duration),
 }
 
 impl Moment {
-    /// Chooses a moment such that `kills_left` kills, this one included, find something to hit.
+    /// Chooses a point such that `kills_left` kills, including this one, each find something to
+    /// hit.
     pub(crate) fn choose(
         aim: Aim,
         progress: &Progress,
@@ -94,7 +95,7 @@ impl Moment {
             Aim::Tool => {
                 let soon = &progress.commands[..share(progress.commands.len())];
                 match random.one_of(soon).copied() {
-                    // Not to the end of the command: looking for its traces takes time, too.
+                    // Not up to the end of the command, since polling for its file takes time too.
                     Some(command) => Self::InCommand {
                         command,
                         after: millis(random, task::COMMAND_MS * 3 / 4),
@@ -107,7 +108,7 @@ impl Moment {
         }
     }
 
-    /// Waits for the moment, or for the run's own end.
+    /// Waits for the point, or until the run ends by itself.
     pub(crate) fn wait(
         &self,
         running: &mut Running,

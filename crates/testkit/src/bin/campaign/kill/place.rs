@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use super::task;
 
-/// It makes the strict server ask for thought signatures, as Gemini 3 does.
+/// The name makes the strict server require thought signatures, as for Gemini 3.
 const MODEL: &str = "gemini-3-scripted";
 
-/// Folders of their own for one case, and the binary to run in them. Removed when dropped.
+/// The folders of one case, and the binary to run in them. Removed when dropped.
 pub(crate) struct Place {
     haft: PathBuf,
     root: TempDir,
@@ -62,12 +62,13 @@ impl Place {
         self.root().join("project")
     }
 
-    /// A file of the project; none when it is not there.
+    /// Returns the content of a project file; `None` if it can't be read.
     pub(crate) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.project().join(name)).ok()
     }
 
-    /// `haft` with these arguments, in the project, with an environment of its own.
+    /// Returns the command `haft` with these arguments, in the project and with a clean
+    /// environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.haft);
         command
@@ -81,7 +82,7 @@ impl Place {
         command
     }
 
-    /// Leaves the folders on disk and says where they are.
+    /// Keeps the folders on disk when dropped, and returns their path.
     pub(crate) fn keep(&mut self) -> String {
         self.root.disable_cleanup(true);
         self.root().display().to_string()

@@ -10,21 +10,21 @@ use serde_json::Value;
 use super::place::Place;
 use super::poll_until;
 
-/// How long a command that asks no model may take.
+/// Timeout for commands that don't call a model.
 const QUIET_PATIENCE: Duration = Duration::from_mins(1);
 
-/// A run under way. What it prints goes to files: they outlive it, and no reader can hold it up.
+/// A run in progress. Its output goes to files, which outlive the run and can't block it.
 pub(crate) struct Running {
     child: Child,
     stdout: PathBuf,
     stderr: PathBuf,
 }
 
-/// A run that is over.
+/// A run that has ended.
 pub(crate) struct Ended {
-    /// Its exit code; none when it was killed.
+    /// The exit code; `None` if the run was killed.
     pub(crate) code: Option<i32>,
-    /// What it told before it ended.
+    /// The complete events printed before the end.
     pub(crate) events: Vec<Value>,
     pub(crate) stderr: String,
 }
@@ -49,17 +49,16 @@ impl Running {
         })
     }
 
-    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended by itself.
+    /// True if the run has ended by itself.
     pub(crate) fn is_over(&mut self) -> Result<bool, String> {
         self.status().map(|status| status.is_some())
     }
 
-    /// Kills it with SIGKILL, it alone and not its children, and reaps it.
+    /// Kills the process with SIGKILL, but not its children, and reaps it.
     pub(crate) fn kill(mut self) -> Result<Ended, String> {
         self.child
             .kill()
@@ -71,7 +70,7 @@ impl Running {
         self.ended(status)
     }
 
-    /// Waits for its end.
+    /// Waits until the run ends; after `timeout`, kills it and returns an error.
     pub(crate) fn finish(mut self, patience: Duration) -> Result<Ended, String> {
         if !poll_until(patience, || self.is_over())? {
             let told = self.kill()?;
@@ -84,7 +83,7 @@ impl Running {
         self.ended(status)
     }
 
-    /// Waits for its end, whatever it prints, and gives its exit code.
+    /// Waits until the run ends, ignoring its output, and returns the exit code.
     pub(crate) fn finish_quietly(mut self) -> Result<Option<i32>, String> {
         if !poll_until(QUIET_PATIENCE, || self.is_over())? {
             return Err(format!("a command did not end within {QUIET_PATIENCE:?}"));
@@ -103,7 +102,7 @@ impl Running {
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
         };
         let printed = read(&self.stdout)?;
-        // What follows the last line break was cut by the kill and tells nobody anything.
+        // A line without a line break was cut off by the kill.
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
         let parse = |line: &str| {
             serde_json::from_str(line).map_err(|error| format!("a line of events: {error}: {line}"))
@@ -118,7 +117,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After an error; both do nothing to a process that was reaped.
+        // After an error. Both calls do nothing if the process was already reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

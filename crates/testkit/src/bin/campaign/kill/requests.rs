@@ -1,11 +1,11 @@
-//! The requests of a case: each holds the one before it unchanged, and the last is what the store
-//! holds.
+//! Checks the requests of a case: each starts with the previous one unchanged, and the last matches
+//! the stored conversation.
 
 use haft_testkit::{Handled, Recorded, Seen, SeenPart, SeenRole};
 
 use super::export::Said;
 
-/// Decodes the requests; each must have got its reply.
+/// Decodes the requests; returns an error if one got no reply.
 pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
         Handled::Replied { .. } => request
@@ -24,7 +24,7 @@ pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     requests.iter().map(decode).collect()
 }
 
-/// The request without its reminders: they are no part of the conversation and move with every
+/// Removes the reminders, which are not part of the conversation and are in other places in every
 /// request.
 fn without_reminders(mut seen: Seen) -> Seen {
     const HEADINGS: [&str; 4] = [
@@ -45,7 +45,7 @@ fn without_reminders(mut seen: Seen) -> Seen {
     seen
 }
 
-/// Whether every request, also the first after a kill, only appends to the one before.
+/// Checks that every request only appends to the previous one, including the first after a kill.
 pub(crate) fn only_append(requests: &[Seen]) -> Result<(), String> {
     for (index, pair) in requests.windows(2).enumerate() {
         let [before, after] = pair else { continue };
@@ -72,8 +72,8 @@ pub(crate) fn only_append(requests: &[Seen]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what the last request says is how the stored conversation begins: then, since requests
-/// only append, everything any request held is stored once, in its place.
+/// Checks that the stored conversation starts with the content of the last request. Since requests
+/// only append, everything in any request is then stored once and in order.
 pub(crate) fn are_stored(requests: &[Seen], stored: &[Said]) -> Result<(), String> {
     let Some(last) = requests.last() else {
         return Err("no request was sent".into());

@@ -1,4 +1,4 @@
-//! Processes of a case that outlive it, found in the process table.
+//! Finds processes that outlive their case, in the process table.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,10 +9,11 @@ use std::time::Duration;
 use super::place::Place;
 use super::poll_until;
 
-/// How long the end of haft may take to reach its descendants.
+/// The time that haft's descendants have to exit after haft was killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Fails with a list when processes of the case are still there after the grace.
+/// Returns an error that lists the processes of the case that are still running after the grace
+/// period.
 pub(crate) fn none(token: &str, place: &Place) -> Result<(), String> {
     if poll_until(GRACE, || Ok(find(token, place).is_empty()))? {
         return Ok(());
@@ -23,7 +24,8 @@ pub(crate) fn none(token: &str, place: &Place) -> Result<(), String> {
     }
 }
 
-/// Every process whose command line holds the token or that works in the case's folder.
+/// Finds all processes whose command line contains the token or whose working folder is in the
+/// case's folder.
 fn find(token: &str, place: &Place) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -40,9 +42,10 @@ fn find(token: &str, place: &Place) -> Vec<String> {
         .collect()
 }
 
-/// The process in this folder of `/proc`, if it is one of ours and alive.
+/// Describes the process in a folder of `/proc`; `None` if it doesn't belong to the case or has
+/// exited.
 fn describe(process: &Path, token: &str, root: &Path) -> Option<String> {
-    // A process that has just ended reads as empty, and so does one that only waits to be reaped.
+    // The command line of an exited process is empty, also before the process is reaped.
     let command = fs::read(process.join("cmdline"))
         .ok()
         .filter(|bytes| !bytes.is_empty())?;

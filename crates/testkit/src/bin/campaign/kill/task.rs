@@ -1,28 +1,27 @@
-//! The task every case plays: ten replies with reasoning, reads side by side, edits, todos and
-//! commands.
+//! The task of every case: ten replies with reasoning, parallel reads, edits, todos and commands.
 //!
-//! Invariant: each reply's text occurs once in the task, so that a message lost or doubled shows;
-//! each command leaves a trace of its beginning and of its effect.
+//! Invariants: each reply's text is unique within the task, so that a lost or duplicated message is
+//! detected; each command leaves one file when it starts and another with its effect.
 
 use haft_testkit::{Reply, Script, ScriptCall};
 use serde_json::{Value, json};
 
-/// What the user asks for.
+/// The user's prompt.
 pub(crate) const TASK: &str = "Carry out the ten steps.";
 
-/// How many replies the task takes.
+/// The number of replies in the task.
 pub(crate) const REPLIES: usize = 10;
 
-/// How many commands it runs, numbered from 1.
+/// The number of commands in the task. Commands are numbered from 1.
 pub(crate) const COMMANDS: usize = 5;
 
-/// The least time a command runs after its traces.
+/// Minimum time a command runs after writing its files, in milliseconds.
 pub(crate) const COMMAND_MS: u64 = 150;
 
-/// The least time a reply takes to stream.
+/// Minimum time a reply takes to stream, in milliseconds.
 pub(crate) const STREAM_MS: u64 = 50;
 
-/// A file that is there from the beginning and is edited.
+/// An existing file that the task edits.
 pub(crate) const EDITED: File = File {
     name: "data.txt",
     before: Some("one\ntwo\nthree\n"),
@@ -30,7 +29,7 @@ pub(crate) const EDITED: File = File {
     tool: "replace_in_file",
 };
 
-/// A file the task writes.
+/// A file that the task creates.
 pub(crate) const WRITTEN: File = File {
     name: "new.txt",
     before: None,
@@ -38,7 +37,7 @@ pub(crate) const WRITTEN: File = File {
     tool: "write_to_file",
 };
 
-/// A file that is only read.
+/// The name and the content of a file that the task only reads.
 pub(crate) const READ: (&str, &str) = ("other.txt", "nothing to change here\n");
 
 /// A file that one call of the task changes.
@@ -49,17 +48,17 @@ pub(crate) struct File {
     pub(crate) tool: &'static str,
 }
 
-/// The file a command makes when it begins.
+/// Returns the name of the file that a command creates when it starts.
 pub(crate) fn begun(command: usize) -> String {
     format!("begun-{command}")
 }
 
-/// The file to which a command adds a line.
+/// Returns the name of the file to which a command appends a line.
 pub(crate) fn effects(command: usize) -> String {
     format!("effects-{command}")
 }
 
-/// The task; `token` is a number that marks its processes.
+/// Builds the script of the task; `token` is a number that marks its processes.
 pub(crate) fn script(token: &str) -> Result<Script, String> {
     let command = |number| ScriptCall::new("execute_command", command(number, token));
     let read = |path: &str| ScriptCall::new("read_file", json!({ "path": path }));
@@ -122,10 +121,10 @@ fn reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
     }
 }
 
-/// A command that tells of its beginning, has an effect, takes a while, and leaves a process behind
-/// in one of three ways.
+/// Builds the arguments of a command that marks its start, has an effect, takes a while, and leaves
+/// a process behind in one of three ways.
 fn command(number: usize, token: &str) -> Value {
-    // The token is a fraction of a second, so that it stands in the command line of the sleeper
+    // The token is a fraction of a second, so that it appears in the command line of `sleep`
     // itself.
     let sleeper = format!("sleep 30.{token}");
     let left = match number % 3 {

@@ -1,0 +1,118 @@
+//! Finds the newest views of the files being worked on, which pruning leaves alone: the model is
+//! likely to change such a file again, and an edit needs its text.
+//!
+//! ```text
+//! read a.rs   …   edit a.rs   …        the read stays, although the edit has made it obsolete
+//! ```
+//!
+//! A file is being worked on if it was changed in the running round or the one before, by an edit
+//! or by a command. The view is the newest read of the whole file, or the call that wrote the whole
+//! file; of a file that was only read in parts, it is the newest parts.
+
+use std::collections::{HashMap, HashSet};
+
+use haft_types::{Role, ToolStatus};
+
+use crate::build::rounds::{CLEARED, MASKED, TimelineItem};
+use crate::reduce::superseded::{CallSubject, calls_by_id};
+
+/// Maximum files that are kept in view.
+const MAX_FILES: usize = 8;
+/// Maximum partial reads of one file that are kept in view.
+const MAX_PARTS: usize = 4;
+/// Rounds before the running one whose changes count.
+const ROUNDS: u32 = 1;
+
+/// The newest views of one file, collected from the end of the conversation.
+#[derive(Default)]
+struct FileViews {
+    /// The file was changed in the newest rounds.
+    is_changed: bool,
+    /// The messages that show the whole file or parts of it, newest first.
+    shown_by: Vec<usize>,
+    /// The newest view of the whole file was found, so that older views do not count.
+    is_whole: bool,
+}
+
+/// Returns the indices of the messages that stay in view while together they take at most `budget`
+/// tokens. The files used least recently lose their view first.
+pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
+    let calls = calls_by_id(items);
+    let running = items.last().map_or(0, |item| item.round);
+    let mut files: HashMap<String, FileViews> = HashMap::new();
+    // Most recently used first.
+    let mut used = Vec::new();
+    for (index, item) in items.iter().enumerate().rev() {
+        if item.role() != Role::Tool {
+            continue;
+        }
+        let message = &item.entry.message;
+        for result in message.tool_results() {
+            if result.envelope.status != ToolStatus::Success {
+                continue;
+            }
+            let call = calls
+                .get(&(item.block, result.tool_call_id.as_str()))
+                .copied();
+            for subject in CallSubject::all(call, result, &message.metadata) {
+                match subject {
+                    CallSubject::Read { path, from, to } => {
+                        let file = used_file(&mut files, &mut used, path);
+                        if file.is_whole || item.owner == MASKED || item.owner == CLEARED {
+                            continue;
+                        }
+                        if from <= 1 && to == u64::MAX {
+                            file.is_whole = true;
+                            // Parts that were read later show what has changed since.
+                            file.shown_by.push(index);
+                        } else if file.shown_by.len() < MAX_PARTS {
+                            file.shown_by.push(index);
+                        }
+                    }
+                    CallSubject::Edit { paths } => {
+                        let writes_whole = call.is_some_and(CallSubject::writes_whole_file);
+                        for path in paths {
+                            let file = used_file(&mut files, &mut used, path);
+                            file.is_changed |= item.round + ROUNDS >= running;
+                            if writes_whole && !file.is_whole {
+                                file.is_whole = true;
+                                let call = items[..index]
+                                    .iter()
+                                    .rposition(|one| one.role() == Role::Assistant);
+                                file.shown_by.extend(call);
+                            }
+                        }
+                    }
+                    CallSubject::Run { .. } => {}
+                }
+            }
+        }
+    }
+    let mut left = budget;
+    let mut stays = HashSet::new();
+    let worked_on = used.iter().filter_map(|path| files.get(path));
+    for file in worked_on.filter(|file| file.is_changed).take(MAX_FILES) {
+        for index in &file.shown_by {
+            let tokens = u64::from(items[*index].entry.tokens);
+            if stays.contains(index) {
+                continue;
+            }
+            if let Some(rest) = left.checked_sub(tokens) {
+                left = rest;
+                stays.insert(*index);
+            }
+        }
+    }
+    stays
+}
+
+fn used_file<'a>(
+    files: &'a mut HashMap<String, FileViews>,
+    used: &mut Vec<String>,
+    path: String,
+) -> &'a mut FileViews {
+    if !files.contains_key(&path) {
+        used.push(path.clone());
+    }
+    files.entry(path).or_default()
+}

@@ -1,0 +1,66 @@
+//! Finds haft's own notices in a text: what a request holds in place of text that was left out.
+//! Models copy such notices into files, so tools that write refuse them.
+
+/// The beginnings of notices. All but the last are sent; the last was sent inside arguments by
+/// former versions, and old conversations may hold copies of it.
+const BEGINNINGS: [&str; 3] = [
+    "[Cleared: result of `",
+    "[The arguments of this call are shortened here; ",
+    " more characters are cleared: ",
+];
+/// Every notice is shorter than this, in bytes.
+const MAX_BYTES: usize = 300;
+/// The digits by which a notice names a message.
+const ID_DIGITS: usize = 8;
+
+/// Returns the notices in `text` that name a message.
+pub fn notices_in(text: &str) -> impl Iterator<Item = &str> {
+    BEGINNINGS.iter().flat_map(move |beginning| {
+        text.match_indices(beginning).filter_map(|(start, _)| {
+            let length = text[start..].find(']')?;
+            let notice = &text[start..=start + length];
+            (notice.len() < MAX_BYTES && names_message(notice)).then(|| notice.trim_start())
+        })
+    })
+}
+
+/// True if `recall` or `message` is followed by the short id of a message.
+fn names_message(notice: &str) -> bool {
+    ["`recall` ", "message "].iter().any(|word| {
+        notice.match_indices(word).any(|(at, _)| {
+            let id = notice[at + word.len()..].as_bytes();
+            id.len() > ID_DIGITS
+                && id[..ID_DIGITS].iter().all(u8::is_ascii_hexdigit)
+                && !id[ID_DIGITS].is_ascii_alphanumeric()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_are_found_and_text_about_them_is_not() {
+        let notices = [
+            "[Cleared: result of `read_file` (success); `recall` d5d3bc96 brings it back.]",
+            "[Cleared: result of `read_file` (error); message d5d3bc96.]",
+            "[The arguments of this call are shortened here; `recall` 1d45e95d shows them whole.]",
+            "more characters are cleared: `recall` 1d45e95d]",
+        ];
+        for notice in notices {
+            let text = format!("fn main() {{\n    // [1200 {notice}\n}}\n");
+            assert_eq!(notices_in(&text).collect::<Vec<_>>(), [notice], "{text}");
+        }
+        for text in [
+            "",
+            "[Cleared: result of `read_file` (success); `recall` ID brings it back.]",
+            "[Cleared: result of `{}` ({status}); {where_it_is}.]",
+            "[Cleared: result of `read_file`",
+            "[Cleared: result of `é` message d5d3bc9]",
+            "two more characters are cleared: see message d5d3bc96a]",
+        ] {
+            assert_eq!(notices_in(text).count(), 0, "{text}");
+        }
+    }
+}
