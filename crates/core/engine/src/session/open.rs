@@ -6,7 +6,6 @@ use haft_context::ContextError;
 use haft_sandbox::give_back_memory;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{Registry, UnknownChoice};
-use haft_tools::StoredTodo;
 use haft_types::{ConversationId, Message, Metadata};
 use tokio_util::sync::CancellationToken;
 
