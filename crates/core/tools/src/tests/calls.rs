@@ -1,4 +1,4 @@
-//! How the registry runs a call, with everything a call is given.
+//! Tests how the registry runs a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::testing::Bench;
 
-/// Says what it was given, or what it was made to do.
+/// A tool that runs a function on its arguments.
 struct Echo {
     spec: ToolSpec,
     does: fn(&Value) -> ToolOutput,
@@ -52,7 +52,7 @@ fn said(arguments: &Value) -> ToolOutput {
     Envelope::success(arguments["text"].as_str().unwrap_or_default()).into()
 }
 
-/// Answers as it is told, and counts how often it was asked.
+/// A plugin that records calls and refuses or panics as configured.
 #[derive(Default)]
 struct Watcher {
     asked: AtomicU32,
