@@ -1,8 +1,8 @@
-//! Every strictness rule against its fixture folder, `fixtures/rules/<api>/<rule>/`:
+//! Checks every strictness rule against its fixture folder, `fixtures/rules/<api>/<rule>/`:
 //!
-//! - `accepted.json`: a request all rules of the API let through;
-//! - `refused.json`: the same but for one thing; without it `accepted.json` is refused for its
-//!   `refused-info.json`;
+//! - `accepted.json`: a request that all rules of the API accept;
+//! - `refused.json`: the accepted request with one difference; without this file `accepted.json` is
+//!   refused because of its `refused-info.json`;
 //! - `error.json`: the whole error body;
 //! - `info.json`, `refused-info.json` (both optional): status, headers and the model of the path.
 
@@ -31,7 +31,7 @@ fn needed(path: &Path) -> Value {
     read(path).unwrap_or_else(|| panic!("{} is missing", path.display()))
 }
 
-/// What a proper client of the API sends, with what the fixture says.
+/// Returns the request information of a proper client of the API, changed by the fixture.
 fn info(api: Api, body: &Value, given: Option<&Value>) -> RequestInfo {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let default_headers = match api {
@@ -102,7 +102,7 @@ fn check_fixture(api: Api, rule: &str) {
         "{}",
         at.display()
     );
-    // A fixture that breaks two rules would still pass with one of them gone.
+    // A fixture that breaks two rules would still pass if one of them were removed.
     let broken: Vec<&str> = rules::all()
         .filter(|other| other.api == api && other.check(&refused, &info).is_err())
         .map(|other| other.id)
@@ -155,7 +155,7 @@ fn gemini() {
     check_api(Api::Gemini);
 }
 
-/// Bodies of any shape are answered, never a panic, and never waved through.
+/// A body of any type is refused, and never causes a panic.
 #[test]
 fn a_body_of_another_shape_is_refused() {
     for api in Api::ALL {
@@ -170,8 +170,8 @@ fn a_body_of_another_shape_is_refused() {
     }
 }
 
-/// Every value of every accepted request replaced by something else in turn: an answer each time,
-/// no panic.
+/// Replaces every value of every accepted request in turn; each request gets an answer and none a
+/// panic.
 #[test]
 fn a_value_of_another_type_never_panics() {
     for api in Api::ALL {

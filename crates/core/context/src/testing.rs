@@ -1,7 +1,7 @@
-//! Conversations for tests, written as short strings or generated at random.
+//! Builds conversations for tests from short strings or at random.
 //!
-//! In a string, `U` is the user's input, `a` an assistant message without calls, `A` one with as
-//! many calls as `T`s follow it directly, `T` a result, and `Σ` a summary.
+//! In a string, `U` is the user's input, `a` an assistant message without calls, `A` an assistant
+//! message with one call for each `T` that follows it directly, `T` a result, and `Σ` a summary.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::{SystemInput, render_system, system_entry};
 
-/// One token for four bytes: easy to reason about in tests.
+/// Counts one token per four bytes: easy to calculate in tests.
 pub(crate) struct Quarter;
 
 impl TokenCounter for Quarter {
@@ -125,7 +125,7 @@ enum Step {
     System,
 }
 
-/// Generates conversations of any shape, including broken ones.
+/// Generates conversations of any form, including broken ones.
 pub(crate) fn any_conversation(longest: usize) -> impl Strategy<Value = Vec<Arc<Entry>>> {
     let step = prop_oneof![
         3 => Just(Step::User),

@@ -168,8 +168,7 @@ mod tests {
         }
     }
 
-    /// What an earlier release logged has neither stop strings nor the model's turns under its own
-    /// role.
+    /// Logs of earlier releases have neither stop strings nor turns under the model's own role.
     #[test]
     fn what_was_logged_before_is_encoded_as_it_was() {
         let mut now = encoding(Api::Anthropic);
@@ -181,7 +180,8 @@ mod tests {
         assert!(!then.own_turns && !then.settings().extra.contains_key("stop_sequences"));
     }
 
-    /// Gemini takes them with the limits of a reply, at most five. What the user set stays.
+    /// Gemini takes at most five stop strings, in the limits of a reply. Values that the user set
+    /// are kept.
     #[test]
     fn gemini_is_told_where_to_stop() {
         let mut gemini = encoding(Api::Gemini);

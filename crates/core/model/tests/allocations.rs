@@ -1,6 +1,7 @@
-//! What the next request of a long conversation allocates, in bytes and in number, never in time.
+//! Measures the allocations of the next request of a long conversation, in bytes and in number,
+//! never in time.
 //!
-//! A binary of its own: it counts with an allocator in place of the usual one.
+//! A separate binary, because it replaces the global allocator with one that counts.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -18,7 +19,7 @@ use haft_types::{
 };
 use serde_json::json;
 
-/// One token for four bytes; allocates nothing.
+/// Counts one token per four bytes; allocates nothing.
 struct Quarter;
 
 impl TokenCounter for Quarter {
@@ -27,7 +28,7 @@ impl TokenCounter for Quarter {
     }
 }
 
-/// A conversation in one long round, with everything that is kept from one request to the next.
+/// A conversation in one long round, with everything that is kept between requests.
 struct Session {
     client: Client,
     policy: Policy,
@@ -37,7 +38,7 @@ struct Session {
     history: Vec<Arc<Entry>>,
     memo: Memo,
     last: Option<Account>,
-    /// Bytes of each result.
+    /// Size of each result in bytes.
     size: usize,
 }
 
@@ -87,7 +88,7 @@ impl Session {
         session
     }
 
-    /// The assistant calls a tool and gets its result: two new messages.
+    /// Appends two messages: a tool call and its result.
     fn step(&mut self) {
         let number = self.history.len();
         let id = format!("call-{number}");
@@ -111,7 +112,7 @@ impl Session {
         ));
     }
 
-    /// Assembles and serialises the next request; returns the length of its body.
+    /// Assembles and serializes the next request; returns the length of its body.
     fn request(&mut self) -> usize {
         let spec = self.client.spec().clone();
         let plain = Snapshot::new(
@@ -134,7 +135,7 @@ impl Session {
         body.len()
     }
 
-    /// What one more step and its request allocate, and the length of the body.
+    /// Returns the allocations of one more step and its request, and the length of the body.
     fn next(&mut self) -> (AllocationInfo, u64) {
         let mut body = 0;
         let info = measure(|| {
@@ -153,7 +154,7 @@ fn entry(number: usize, role: Role, part: Part) -> Arc<Entry> {
     )
 }
 
-/// The second request after a first one that filled every cache.
+/// Measures the second request, after the first one has filled every cache.
 fn warm(api: Api, messages: usize, size: usize) -> (AllocationInfo, u64) {
     let mut session = Session::new(api, messages, size);
     session.request();
@@ -162,13 +163,13 @@ fn warm(api: Api, messages: usize, size: usize) -> (AllocationInfo, u64) {
     session.next()
 }
 
-/// Bytes a message may take in all lists of pointers together: in the history as it is laid out, in
-/// the request, in the record of what was sent, in the encoder's table of fragments; and the room
-/// the body keeps for brackets and commas.
+/// Bytes that a message may occupy in all lists of pointers together: the history as laid out, the
+/// request, the record of sent messages, and the encoder's table of fragments; plus the body's
+/// spare room for brackets and commas.
 const POINTERS: u64 = 400;
 
-/// Bytes for what does not depend on the conversation's length: hashes of settings, the budget,
-/// spare room of the body.
+/// Bytes that do not depend on the conversation's length: hashes of settings, the budget, spare
+/// room of the body.
 const FIXED: u64 = 128 * 1024;
 
 #[test]
@@ -189,8 +190,8 @@ fn what_was_sent_before_is_copied_into_the_body_and_nowhere_else() {
         let (small, small_body) = warm(api, 10_000, 100);
         let (large, large_body) = warm(api, 10_000, 1_000);
         assert!(large_body > small_body + 4_000_000);
-        // Five thousand results are 900 bytes longer. The new one is made, hashed and encoded; the
-        // others are not touched.
+        // Five thousand results are 900 bytes longer. Only the new one is created, hashed and
+        // encoded.
         let more = (large.bytes_total - large_body).abs_diff(small.bytes_total - small_body);
         assert!(more <= 16 * 900, "{api}: {more} bytes more");
         assert!(
@@ -221,7 +222,7 @@ fn a_request_leaves_its_body_and_where_each_message_stands_in_it() {
 fn the_number_of_allocations_does_not_grow_with_the_conversation() {
     for api in Api::ALL {
         let counts = [1_000, 10_000].map(|messages| warm(api, messages, 100).0.count_total);
-        // Lists that grow by doubling do so a few times more.
+        // Lists that grow by doubling reallocate a few times more.
         assert!(counts[1] <= counts[0] + 16, "{api}: {counts:?}");
         assert!(counts[1] <= 200, "{api}: {counts:?}");
     }

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::{Confinement, PermissionRules, Permissions, PermissionsConfig};
 
-/// A project with folders, and with links that lead out of it and around in it.
+/// A project with folders, and with links out of the project and within it.
 struct Project {
     _folder: TempDir,
     workspace: Workspace,

@@ -220,7 +220,7 @@ mod tests {
             prompt_of(&agents, "prompt.txt").0.as_deref(),
             Some("the prompt")
         );
-        // The user's own agent may name what the user can read.
+        // The user's own agent may name any file that the user can read.
         assert_eq!(
             prompt_of(&top.join("user/agents"), &absolute).0.as_deref(),
             Some("the secret")

@@ -352,7 +352,7 @@ mod tests {
         );
     }
 
-    /// Whatever the spelling, and however many files lead there.
+    /// Holds for every spelling and every chain of imports.
     #[test]
     fn no_spelling_of_an_import_leads_out_of_the_project() {
         let outside = tempfile::tempdir().unwrap();
@@ -373,7 +373,8 @@ mod tests {
             "@../user/config.toml".to_owned(),
         ];
         for spelling in &spellings {
-            // By the file itself, by one that it imports, and by the user's file that imports it.
+            // Imported by the file itself, by a file that it imports, and by the user's file that
+            // imports it.
             let direct = [("project/AGENTS.md", spelling.as_str())];
             let over = [
                 ("project/CLAUDE.md", "@more.md"),

@@ -307,7 +307,7 @@ fn inside(root: &Path, path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A line, and the files of the project that it names.
+    /// Command lines, and the project files that each one names.
     const LINES: &[(&str, &[&str])] = &[
         ("./scripts/fmt.sh", &["scripts/fmt.sh"]),
         ("scripts/../scripts//fmt.sh --all", &["scripts/fmt.sh"]),
@@ -347,7 +347,7 @@ mod tests {
         ("cat setup | sh -s", &["setup"]),
         ("python3 -W ignore tools/server", &["tools/server.py"]),
         ("sh -c '. ./setup'", &["setup"]),
-        // Nothing of the project is run by name.
+        // These lines run no file of the project by name.
         ("cargo test > README.md 2>>setup", &[]),
         ("touch README.md; wc -l setup", &[]),
         ("uvx mcp-server-sqlite --db-path ./setup", &[]),

@@ -313,7 +313,7 @@ mod tests {
         for (name, content) in [("scripts/fmt.sh", &b"false"[..]), ("tools/server.py", &[])] {
             let before = fs::read(root.join(name)).unwrap();
             if content.is_empty() {
-                // Past what was looked at once.
+                // Beyond the part of the file that a fast check would read.
                 *large.last_mut().unwrap() = b'y';
             }
             fs::write(

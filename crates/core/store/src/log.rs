@@ -167,7 +167,7 @@ mod tests {
 
     const PAGE: usize = 512;
 
-    /// A log of transactions of so many frames each.
+    /// Returns a log of transactions with the given numbers of frames.
     fn log(transactions: &[usize], salt: u8) -> Vec<u8> {
         let mut checksum = Checksum::new(true);
         let mut bytes = Vec::new();
@@ -210,7 +210,7 @@ mod tests {
             bytes[at] ^= 1;
             let read = read(&bytes);
             assert!(!read.frames.iter().all(|frame| frame.sound), "byte {at}");
-            // The last two frames are of the last transaction. Marks of where it begins may
+            // The last two frames belong to the last transaction. The marks that begin it may
             // themselves be damaged.
             match at {
                 _ if at < HEADER + 5 * frame => assert!(read.is_damaged(), "byte {at}"),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing of a text is lost or changed but what parts its words.
+        /// Only characters that separate words are dropped.
         #[test]
         fn runs_are_all_there_is(text in "\\PC{0,60}") {
             for style in [TermStyle::Prose, TermStyle::Code] {

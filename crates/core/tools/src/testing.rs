@@ -41,8 +41,8 @@ impl Bench {
         Self::in_folder(tempfile::tempdir().unwrap())
     }
 
-    /// Creates the project in memory if the system has a file system for that, so that many edits
-    /// need not wait for a disk.
+    /// Creates the project in a file system in memory, if there is one, so that many edits do not
+    /// wait for a disk.
     pub(crate) fn in_memory() -> Self {
         Self::in_folder(
             tempfile::tempdir_in("/dev/shm")
@@ -294,7 +294,7 @@ pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
     Arc::new(Running::new(supervisor(), limits).with_readers(readers))
 }
 
-/// The texts that calls showed while they ran.
+/// The progress texts that calls reported.
 #[derive(Default)]
 pub(crate) struct MemoryProgress(pub(crate) Mutex<Vec<String>>);
 

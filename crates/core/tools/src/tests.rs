@@ -10,8 +10,8 @@ mod undo_edit;
 
 use std::fmt::Write as _;
 
-/// What every model is told about the built-in tools, whole: a change here is a change of the
-/// product.
+/// The whole specification of every built-in tool, as models read it: a change here is a change of
+/// the product.
 #[test]
 fn specifications() {
     let mut text = String::new();

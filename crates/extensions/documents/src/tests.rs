@@ -1,4 +1,4 @@
-//! Documents made by other programs (see `fixtures/make.sh`), and documents made to hurt.
+//! Tests with documents of other programs (see `fixtures/make.sh`) and with malicious documents.
 
 use std::fs;
 use std::io::{Cursor, Write as _};
@@ -11,11 +11,12 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
 
-/// In a test program, this test is the process that reads PDF files.
+/// The helper process that reads PDF files, if the program was started as one; not a test of its
+/// own.
 #[test]
 fn __haft_read_pdf() {
     if let Some(code) = read_pdf_entry(std::env::args_os()) {
-        // A test that returns would be a success whatever was read.
+        // A test that returned would count as a success, whatever the exit code was.
         let code = if code == std::process::ExitCode::SUCCESS {
             0
         } else {
@@ -25,7 +26,7 @@ fn __haft_read_pdf() {
     }
 }
 
-/// The number of an exit code, which has no other way of telling.
+/// Returns the number of an exit code, which has no accessor.
 fn status_of(code: std::process::ExitCode) -> i32 {
     (1..=255)
         .find(|number| code == std::process::ExitCode::from(*number))
@@ -36,7 +37,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
-/// Reads a file of this name and content with a token that can be cancelled before.
+/// Reads a file of this name and content; `cancel` may already be canceled.
 async fn read_with(
     file: &str,
     bytes: impl AsRef<[u8]>,
@@ -122,7 +123,7 @@ async fn passwords_are_said_to_be_there() {
     );
 }
 
-/// An archive with these parts.
+/// Returns an archive with these parts.
 fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -150,7 +151,7 @@ async fn what_unpacks_to_too_much_is_refused() {
     let error = read("bomb.docx", &bomb).await.unwrap_err();
     assert!(matches!(error, DocumentError::TooLarge(_)), "{error:?}");
 
-    // The same, but it says it is small, in both places where an archive says so.
+    // The size in the headers of the archive is falsified in both places.
     let mut liar = bomb.clone();
     let size = (40_u32 * 1024 * 1024).to_le_bytes();
     let places: Vec<usize> = (0..liar.len() - 4)
@@ -193,7 +194,7 @@ async fn tables_in_tables_fallbacks_and_deletions_are_read_once_or_not_at_all() 
     assert_eq!(text, "| outer \\| in \\| ner \\| |  |\n\nonce here\n");
 }
 
-/// Makes a document of a part's content.
+/// Builds a document from the content of a part.
 type Make<'a> = &'a dyn Fn(&str) -> Vec<u8>;
 
 fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
@@ -204,8 +205,7 @@ fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
     )
 }
 
-/// Every format that nests: what is deep enough to take long is refused, what is a little deep is
-/// read.
+/// Every format that nests: very deep nesting is rejected, moderate nesting is read.
 #[tokio::test]
 async fn what_is_nested_too_deep_is_refused() {
     let text_types: &[u8] = b"application/vnd.oasis.opendocument.text";
@@ -310,7 +310,7 @@ async fn what_is_repeated_takes_no_more_than_a_document() {
     );
 }
 
-/// The second time no process is started: it would have nowhere to write.
+/// The second read starts no process: the process would have no folder to write to.
 #[tokio::test]
 async fn a_refused_file_is_not_tried_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -358,7 +358,7 @@ async fn damaged_documents_say_so() {
     }
 }
 
-/// The smallest PDF file with these objects, the first of which is its catalogue.
+/// Returns the smallest PDF file with these objects, the first of which is its catalog.
 fn pdf_file(objects: &[&str]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
@@ -435,7 +435,8 @@ async fn a_cancelled_read_ends() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any XML at all, in every place where XML is read: no panic, no control characters, no endless text.
+    /// Any markup, in every place where XML is read: no panic, no control characters, no unlimited
+    /// text.
     #[test]
     fn any_markup_is_survived(pieces in proptest::collection::vec(prop_oneof![
         Just("<p>"), Just("</p>"), Just("<t>"), Just("</t>"), Just("<tbl>"), Just("</tbl>"), Just("<tr>"), Just("</tr>"), Just("<tc>"),

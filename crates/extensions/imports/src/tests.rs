@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 
-/// The time of what has none.
+/// The time of messages without one.
 fn now() -> Timestamp {
     Timestamp::from_second(1_794_736_800).unwrap()
 }
@@ -11,8 +11,8 @@ fn read(text: &str) -> Result<Vec<ImportedConversation>, ImportError> {
     read_conversations(SourceText { text, now: now() }, None)
 }
 
-/// Each folder of `fixtures` holds an input and the documents it must give, as haft exports them.
-/// `HAFT_BLESS=1` is not read here: a changed expectation is written by hand.
+/// Each folder of `fixtures` contains an input and the documents it must give, in haft's export
+/// format. `HAFT_BLESS=1` has no effect here: expectations are written by hand.
 #[test]
 fn fixtures_give_their_documents() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"));
@@ -61,7 +61,7 @@ fn fixtures_give_their_documents() {
     assert!(seen >= 29, "only {seen} fixtures");
 }
 
-/// A database of these statements.
+/// Creates a database from these statements.
 fn database(folder: &tempfile::TempDir, statements: &str) -> std::path::PathBuf {
     let path = folder.path().join("sessions.db");
     rusqlite::Connection::open(&path)
@@ -106,7 +106,7 @@ fn a_database_is_listed_and_read_while_its_program_writes_and_nothing_is_written
         (names(), std::fs::read(&path).unwrap()),
         (vec!["sessions.db".into()], before.clone())
     );
-    // What its program wrote last is still in the log beside it.
+    // The program's latest writes are still in the log beside the database.
     let writer = rusqlite::Connection::open(&path).unwrap();
     writer
         .execute_batch("PRAGMA journal_mode = wal; UPDATE sessions SET name = 'Later.'")
@@ -138,7 +138,7 @@ fn a_text_that_grew_gives_the_same_messages_and_more() {
     for count in 4..lines.len() {
         let part = read(&lines[..count].join("\n")).unwrap().remove(0).document;
         assert_eq!(part.id, all.id);
-        // The newest reply may still be growing.
+        // The newest reply may still grow.
         let settled = part.messages.len() - 1;
         assert_eq!(
             part.messages[..settled],
@@ -150,7 +150,8 @@ fn a_text_that_grew_gives_the_same_messages_and_more() {
     }
 }
 
-/// A rollout of one call and its answer, with an event after each of them.
+/// Returns the token counts of a rollout of one call and its answer, with an event after each of
+/// them.
 fn rollout(first: &str, second: &str) -> Vec<Option<(u64, u64)>> {
     let item = |item: &str| {
         format!(r#"{{"timestamp":"2025-09-12T10:00:00Z","type":"response_item","payload":{item}}}"#)
@@ -185,7 +186,7 @@ fn rollout(first: &str, second: &str) -> Vec<Option<(u64, u64)>> {
 
 #[test]
 fn rollouts_of_september_2025_keep_their_counts() {
-    // Flat, as the first versions with events wrote them, and after the results of the reply.
+    // Flat counts, as the first versions with events wrote them, after the results of the reply.
     let flat = |input: u32, cached: u32| {
         format!(
             r#"{{"type":"token_count","input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":5}}"#
@@ -195,7 +196,7 @@ fn rollouts_of_september_2025_keep_their_counts() {
         rollout(&flat(100, 0), &flat(150, 90)),
         [Some((100, 0)), Some((60, 90))]
     );
-    // Sums alone.
+    // Totals only.
     let sum = |input: u32, cached: u32| {
         let total = format!(
             r#"{{"input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":5}}"#
@@ -299,7 +300,7 @@ fn the_task_of_swe_agent_is_the_users_and_observations_are_not() {
         ("a.rs".to_owned(), false),
     ];
     assert_eq!(users(&newer), expected);
-    // As earlier ones did: no type at all.
+    // As earlier versions wrote it: no type at all.
     let older = [
         said("system", "", "s"),
         said("user", r#","is_demo":true"#, "demo"),
@@ -310,7 +311,7 @@ fn the_task_of_swe_agent_is_the_users_and_observations_are_not() {
     assert_eq!(users(&older), expected);
 }
 
-/// A program that was killed leaves half an event behind; what is not JSON by its name is none.
+/// A killed program leaves an incomplete event; files with other names are no events.
 #[test]
 fn an_event_that_was_cut_is_counted_and_the_others_are_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
     use crate::testing::{Quarter, at, id};
 
-    /// A question and a reply whose reasoning is encrypted.
+    /// Returns a question and a reply with encrypted reasoning.
     fn encrypted(reasoning_tokens: u64, input_tokens: u64) -> Vec<Message> {
         let raw = Some("x".repeat(40_000));
         let thinking = Thinking {

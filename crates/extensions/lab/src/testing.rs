@@ -8,7 +8,7 @@ use haft_types::{
     Part, Role, Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
 };
 
-/// One token for four bytes: easy to reason about in tests.
+/// Counts one token per four bytes: easy to calculate in tests.
 pub(crate) struct Quarter;
 
 impl TokenCounter for Quarter {

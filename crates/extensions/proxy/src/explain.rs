@@ -252,7 +252,7 @@ mod tests {
                 word,
                 Timestamp::UNIX_EPOCH,
             );
-            // A capital letter stands for a long message.
+            // A capital letter represents a long message.
             let tokens = if word.ends_with(char::is_uppercase) {
                 1_000
             } else {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// A question that repeats a name of a text finds one of the text's terms.
+        /// A question that consists of a text's words finds its terms.
         #[test]
         fn every_run_of_a_text_is_found_by_itself(text in "\\PC{0,60}") {
             let indexed = terms(&text);

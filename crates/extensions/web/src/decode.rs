@@ -76,7 +76,7 @@ mod tests {
             "né",
             "a mark wins"
         );
-        // A server that is wrong costs some characters, never the page.
+        // A wrong charset from the server costs some characters, never the page.
         assert!(decode(b"caf\xE9 ok", Some("text/html; charset=utf-8")).ends_with(" ok"));
         assert_eq!(
             decode(b"plain", Some("text/html; charset=nonsense")),

@@ -275,7 +275,7 @@ mod tests {
         let wide = "<b><i>x</b></i><table><tr><td>y".repeat(20_000);
         page("text/html", &wide).unwrap();
         page("text/html", "<<<>>><a href='http://['>x").unwrap();
-        // A few bytes that become many elements, or nest, whatever the end tags between them say.
+        // A few bytes that become many elements, or nest deeply despite end tags.
         for (what, head, again, times) in [
             ("end tags of nothing", "", "<div></p>", 300_000),
             ("end tags in comments", "", "<div><!--</a>-->", 200_000),

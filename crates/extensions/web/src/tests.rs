@@ -1,4 +1,4 @@
-//! Pages over real sockets, from servers that mean no good.
+//! Tests with hostile servers over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use crate::crawl::{Bounds, Crawled, crawl};
 use crate::fetch::{Fetcher, ReadPlace, WebError};
 use crate::proxy::WebProxies;
 
-/// A server that answers every request by its path, and remembers the paths.
+/// A server that answers every request by its path, and records the paths.
 struct Site {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -36,7 +36,7 @@ impl Site {
                         return;
                     };
                     seen.lock().unwrap().push(path.clone());
-                    // Whoever has enough closes the connection while more is sent.
+                    // The client may close the connection before everything is sent.
                     let _ = answer(&path, &mut stream);
                 });
             }
@@ -79,7 +79,7 @@ fn html(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
     reply(stream, "200 OK\r\ncontent-type: text/html", body.as_bytes())
 }
 
-/// Where documents could be put down; nobody calls anything off.
+/// Returns a place for documents that cannot be written, with a token that is never canceled.
 fn place() -> ReadPlace<'static> {
     static NEVER: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
     ReadPlace {
@@ -321,7 +321,8 @@ async fn a_wrong_charset_costs_no_page_and_data_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_given_up() {
-    // Accepts and says nothing. Time goes on by itself while everybody waits.
+    // Accepts connections and never answers. The paused clock advances by itself while all tasks
+    // wait.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url: Url = format!("http://{}/", listener.local_addr().unwrap())
         .parse()
@@ -369,7 +370,7 @@ async fn a_crawl_ends_at_its_bounds() {
     );
 }
 
-/// Reads every PDF as the same words.
+/// Reads every PDF as one fixed text.
 struct OneText;
 
 impl DocumentReader for OneText {
@@ -435,7 +436,7 @@ async fn a_pdf_is_read_as_text() {
         page.pages[0].text.contains("About"),
         "a page is a page, whatever its name"
     );
-    // Without somebody who reads documents it is no page.
+    // Without a document reader, the file is no page.
     let error = crawl(
         &fetcher(&["127.0.0.1"]),
         site.url("/locked.pdf"),
@@ -482,7 +483,7 @@ async fn a_proxy_is_used_and_reaches_nothing_private() {
             .unwrap_err();
         assert_eq!(error.code(), "private_address", "{private}: {error}");
     }
-    // Excepted hosts are reached directly, and checked there.
+    // Excepted hosts are reached directly, and their addresses are checked.
     let direct = fetcher(&[]).through(proxies(Some("localhost")));
     let error = crawl(
         &direct,

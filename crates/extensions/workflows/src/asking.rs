@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes how many ask at once.
+    /// Counts concurrent questions.
     #[derive(Default)]
     struct Counting {
         now: AtomicUsize,

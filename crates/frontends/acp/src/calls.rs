@@ -478,7 +478,7 @@ mod tests {
             call["title"],
             "`` rm -rf ~␍␛[2Kls `a` <U+202E> <!-- b --> ``"
         );
-        // The arguments claim less than the tool would write.
+        // The arguments show less than the tool would write.
         let subject = "--- a\n+++ a\n@@ -1 +1,2 @@\n one\n+evil\u{1b}\n--- /dev/null\n+++ b\n@@ -0,0 +1 @@\n+two\n";
         let call = asked(
             "edit_file",

@@ -358,7 +358,7 @@ mod tests {
         assert!(translations.is_empty(), "only in Chinese: {translations:?}");
     }
 
-    /// Trying every form inside every other one would take exponential time.
+    /// Regression: trying every form inside every other one would take exponential time.
     #[test]
     fn a_long_chain_of_errors_is_read_in_a_moment() {
         for part in [

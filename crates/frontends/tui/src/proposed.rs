@@ -381,7 +381,7 @@ mod tests {
             files.arguments(&approval, &edited),
             Ok(Some(json!({ "edits": edits })))
         );
-        // What is as it was is not written.
+        // Unchanged files are not written.
         let undone = files.text().replace("zwei", "two");
         let arguments = files.arguments(&approval, &undone).unwrap().unwrap();
         assert_eq!(arguments["edits"].as_array().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! Requests in the shape of each API, and replies taken apart by a few lines of their own.
+//! Requests in the format of each API, and a parser of replies that is independent of haft.
 
 #![expect(clippy::unwrap_used, reason = "what helps tests fails as tests do")]
 
@@ -71,7 +71,7 @@ pub(crate) async fn ask(server: &ScriptedServer, api: Api, mode: Mode) -> RawRep
         .unwrap()
 }
 
-/// A reply as a client understands it.
+/// A parsed reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Understood {
     pub(crate) text: String,

@@ -1,4 +1,4 @@
-//! What goes wrong goes wrong exactly as scripted.
+//! Faults happen exactly as scripted.
 
 use haft_testkit::{Garbage, Replace, Reply, ScriptedError};
 use haft_types::Api;
@@ -61,8 +61,8 @@ async fn a_drop_comes_after_exactly_so_many_bytes() {
                 let server = serve([dropped]).await;
                 let got = ask(&server, api, mode).await;
                 assert_eq!(got.body, whole.body[..end], "{api} {mode:?} at {end}");
-                // A body whose announced length has come is complete, whatever happens to the
-                // connection.
+                // A body of the announced length is complete, even if the connection is dropped
+                // after it.
                 let complete = mode == Mode::Whole && end == whole.body.len();
                 assert_eq!(got.complete, complete, "{api} {mode:?} at {end}");
             }

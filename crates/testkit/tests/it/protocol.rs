@@ -1,4 +1,4 @@
-//! Each API, streaming and not, says what the script says.
+//! Each API, streaming and not, sends the content of the script.
 
 use haft_testkit::test::RawClient;
 use haft_testkit::{Reply, ReplyPart, ScriptCall, Stop};
@@ -51,7 +51,7 @@ async fn every_api_says_what_the_script_says() {
                 Api::Anthropic => "tool_use",
                 Api::Gemini => "STOP",
             };
-            // Each API reports what it has a field for.
+            // Each API reports the usage that it has fields for.
             let usage = match api {
                 Api::OpenaiChat | Api::OpenaiResponses => everything().usage.unwrap(),
                 Api::Anthropic => Usage {
@@ -160,8 +160,8 @@ async fn broken_arguments_are_sent_as_they_are() {
                             "{api} {mode:?}"
                         );
                     }
-                    // Part of the JSON around it: whatever is JSON by itself goes in unchanged,
-                    // anything else as a string.
+                    // Part of the JSON around it: arguments that are valid JSON are inserted
+                    // unchanged, any others as a string.
                     (Api::Anthropic, Mode::Whole) | (Api::Gemini, _) => {
                         let as_text = json!(raw).to_string();
                         assert!(

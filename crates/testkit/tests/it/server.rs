@@ -1,4 +1,4 @@
-//! Connections, records, refusals, and the end of a script.
+//! Connections, recorded requests, refusals, and exhausted scripts.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -129,7 +129,7 @@ async fn turns_follow_the_conversation() {
     let server = ScriptedServer::start(script).await.unwrap();
     let mut client = RawClient::connect(server.address()).await.unwrap();
     let (path, mut body) = first_request(Api::OpenaiChat, Mode::Whole);
-    // Asked twice, as after a kill, the first turn is the same but for ids.
+    // Asked twice, as after a kill, the first turn is equal except for ids.
     client.post(path, &HEADERS, &body).await.unwrap();
     let reply = client.post(path, &HEADERS, &body).await.unwrap().json();
     let message = &reply["choices"][0]["message"];
@@ -157,7 +157,7 @@ async fn a_request_is_recorded_before_its_reply_comes() {
         .unwrap();
     server.wait_for_requests(1).await;
     assert_eq!(server.requests().len(), 1);
-    // Dropping the server ends the connection, reply or not.
+    // Dropping the server ends the connection, with or without a reply.
     drop(server);
     assert!(client.receive().await.is_err());
 }

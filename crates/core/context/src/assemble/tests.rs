@@ -223,7 +223,7 @@ fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
     assert!(budget.used() > dense.request.tokens());
 }
 
-/// Remembers how often each text was counted.
+/// Records how often each text was counted.
 #[derive(Default)]
 struct Recording(std::sync::Mutex<std::collections::BTreeMap<String, u32>>);
 
@@ -261,8 +261,8 @@ fn each_message_is_counted_once_in_its_life() {
         })
         .collect();
     for end in (1..=history.len()).step_by(2) {
-        // The factor is corrected from reply to reply, and the window is small enough for rounds to
-        // be left out.
+        // The factor is corrected after each reply, and the window is so small that rounds are
+        // omitted.
         let model = ModelSpec {
             context_window: 4_000,
             max_output_tokens: Some(500),

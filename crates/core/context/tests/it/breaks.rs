@@ -1,4 +1,5 @@
-//! What a break of the cached prefix costs, against sums done by hand in `fixtures/breaks.txt`.
+//! Compares the cost of breaks of the cached prefix with sums calculated by hand in
+//! `fixtures/breaks.txt`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ impl Case {
             .unwrap_or_else(|_| panic!("`{key}` is no number"))
     }
 
-    /// The segments of a request without their stars, and the tokens of the starred ones.
+    /// Returns the segments of a request without their stars, and the sum of the tokens of starred
+    /// ones.
     fn segments(&self, key: &str) -> (String, u64) {
         let mut starred = 0;
         let segment = |part: &str| match part.trim().strip_prefix("* ") {
@@ -74,7 +76,7 @@ fn cases() -> Vec<(&'static str, Case)> {
     sections.map(case).collect()
 }
 
-/// What a request looks like in the fixture. Marks are shown only where the provider takes them.
+/// Formats a request as in the fixture. Marks are shown only for providers that use them.
 fn shown(request: &Request, cache: CacheKind) -> String {
     let marks = cache == CacheKind::Anthropic;
     let segments = request.segments.iter().map(|segment| {
@@ -87,7 +89,7 @@ fn shown(request: &Request, cache: CacheKind) -> String {
         .join(" | ")
 }
 
-/// Everything a request is built from.
+/// All inputs of a request.
 struct Build {
     model: ModelSpec,
     policy: Policy,
@@ -168,7 +170,7 @@ impl Build {
     }
 }
 
-/// The two requests of a case.
+/// Returns the two requests of a case.
 fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
     let build = Build::new(rule);
     let (first, then) = match name {
@@ -242,7 +244,7 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
     (first, now)
 }
 
-/// Equal to a millionth of a dollar, far within a cent.
+/// Asserts equality to a billionth of a dollar.
 fn assert_money(what: &str, expected: f64, real: f64) {
     assert!(
         (expected - real).abs() < 1e-9,

@@ -1,5 +1,4 @@
-//! The engine from outside, by its public interface: what a person can compute by hand or count
-//! must come out.
+//! Tests the engine's public interface with results that a person can calculate by hand.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +18,7 @@ use haft_types::{
     Part, Role, Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
 };
 
-/// One token a word, so that a person can count along.
+/// Counts one token per word, so that a person can count along.
 struct Words;
 
 impl TokenCounter for Words {
@@ -28,7 +27,7 @@ impl TokenCounter for Words {
     }
 }
 
-/// A text of so many words.
+/// Returns a text of `count` words.
 fn words(count: usize) -> String {
     vec!["word"; count].join(" ")
 }
@@ -45,12 +44,13 @@ fn text(number: usize, role: Role, text: impl Into<String>) -> Arc<Entry> {
     entry(Message::text(id(number), role, text, Timestamp::UNIX_EPOCH))
 }
 
-/// An assistant message with one call of `read_file`; the call's id comes from the number.
+/// Returns an assistant message with one call of `read_file`; the call's id contains the message
+/// number.
 fn call(number: usize, arguments: &str) -> Arc<Entry> {
     calls(number, 1, arguments)
 }
 
-/// An assistant message with this many calls.
+/// Returns an assistant message with `count` calls.
 fn calls(number: usize, count: usize, arguments: &str) -> Arc<Entry> {
     let call = |index| {
         let id = format!("call-{number}-{index}");
@@ -71,7 +71,7 @@ fn calls(number: usize, count: usize, arguments: &str) -> Arc<Entry> {
     ))
 }
 
-/// The result of call `index` of the assistant message `caller`.
+/// Returns the result of call `index` of the assistant message `caller`.
 fn result(number: usize, (caller, index): (usize, usize), envelope: Envelope) -> Arc<Entry> {
     let result = ToolResult {
         tool_call_id: format!("call-{caller}-{index}"),
@@ -87,7 +87,8 @@ fn result(number: usize, (caller, index): (usize, usize), envelope: Envelope) ->
     ))
 }
 
-/// A block of one call and a result of so many words, as messages `number` and `number + 1`.
+/// Returns a block of one call and a result of `result_words` words, as messages `number` and
+/// `number + 1`.
 fn block(number: usize, result_words: usize) -> [Arc<Entry>; 2] {
     [
         call(number, "{}"),
@@ -115,7 +116,7 @@ fn model(window: u32) -> ModelSpec {
     }
 }
 
-/// Tools of these names, each of one word beside its schema.
+/// Returns tools with these names, each with a one-word description.
 fn tools(names: &[&str]) -> Arc<ToolSet> {
     let spec = |name: &&str| ToolSpec {
         name: (*name).into(),
@@ -125,7 +126,7 @@ fn tools(names: &[&str]) -> Arc<ToolSet> {
     ToolSet::new(names.iter().map(spec).collect(), &Words)
 }
 
-/// The default system message, filled up to this many tokens.
+/// Returns the default system message, filled up to `tokens` tokens.
 fn system(tokens: u32) -> Arc<Entry> {
     let text = render_system(&SystemInput::default()).unwrap();
     let short = system_entry(&text, &Words).tokens;

@@ -1,4 +1,4 @@
-//! Stage two of pruning on a long conversation.
+//! Tests pruning on a long conversation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use haft_types::{Entry, Envelope, Role, ToolStatus};
 
 use super::{Words, call, id, model, result, system, text, tools, words};
 
-/// `length` messages: an input, then blocks. Every fifth result is a failure, every third call has
-/// a large argument.
+/// Returns `length` messages: an input, then blocks. Every fifth result is a failure, every third
+/// call has a large argument.
 fn long(length: usize) -> Vec<Arc<Entry>> {
     let large = serde_json::json!({"content": words(200)}).to_string();
     let mut history = vec![text(0, Role::User, "go")];
@@ -47,7 +47,7 @@ fn is_cleared(owner: &str) -> bool {
 fn ten_thousand_messages_are_one_linear_pass() {
     for length in [101, 1_001, 10_001] {
         let history = long(length);
-        // Nothing to do, everything to do, half of it to do: never more than one look to count and
+        // Clearing nothing, everything, or half: never more than one step per message to count and
         // one to clear.
         let whole = build(&history, 50_000_000, None);
         assert!(
@@ -67,7 +67,7 @@ fn ten_thousand_messages_are_one_linear_pass() {
                 pruned.request.tokens() + pruned.account.pruned_tokens,
                 whole.request.tokens()
             );
-            // What was decided is applied on the way.
+            // Earlier decisions are applied in the same pass.
             let again = build(&history, zone, pruned.account.cleared.as_ref());
             assert!(again.account.pruning_steps <= 2 * length);
             assert_eq!(again.request, pruned.request);

@@ -1,4 +1,5 @@
-//! Few rounds that are larger than the window: nothing can be archived, and still a request fits.
+//! Tests a few rounds that are larger than the window: nothing can be archived, but the request
+//! fits.
 
 use std::sync::Arc;
 
@@ -16,9 +17,9 @@ const WINDOW: u32 = 6_000;
 /// One step of a round.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A call whose result has so many words.
+    /// A call whose result has this number of words.
     Call(usize),
-    /// The assistant says so many words.
+    /// Assistant text with this number of words.
     Say(usize),
 }
 
@@ -61,7 +62,7 @@ fn build(history: &[Arc<Entry>], view: View) -> Result<Assembly, ContextError> {
     })
 }
 
-/// Rounds whose last step leaves room for itself, the last resort of the design.
+/// Generates rounds whose last step fits by itself, which is the last resort of the design.
 fn rounds() -> impl Strategy<Value = Vec<Vec<Step>>> {
     let step = prop_oneof![
         3 => (1_usize..4_500).prop_map(Step::Call),
@@ -69,7 +70,7 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<Step>>> {
     ];
     let round = prop::collection::vec(step, 1..12);
     (prop::collection::vec(round, 1..=10), 1_usize..3_000).prop_map(|(mut rounds, last)| {
-        // The newest thing is a result that is being answered.
+        // The newest message is a result to be answered.
         rounds.last_mut().unwrap().push(Step::Call(last));
         rounds
     })
@@ -142,7 +143,7 @@ fn one_round_of_ten_windows() {
     let history = history_of(&[round]);
     let built = build(&history, View::Layered).unwrap();
     assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
-    // The result that is being answered is there, whole.
+    // The result to be answered is there, whole.
     let last = &built
         .request
         .segments

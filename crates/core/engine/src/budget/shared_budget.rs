@@ -263,7 +263,7 @@ mod tests {
         assert!(budget.reserve(3.0, quote(1.0, 2_000)).await.is_some());
     }
 
-    /// Whatever agents do side by side, and however dear their requests turn out, the limit holds.
+    /// Concurrent agents never exceed the limit, even if requests cost more than quoted.
     #[tokio::test]
     async fn requests_side_by_side_keep_the_limit() {
         for seed in 0..50_u64 {
@@ -284,14 +284,14 @@ mod tests {
                         tokio::task::yield_now().await;
                         let most = quote.at(output);
                         match draw {
-                            // Refused before it was worked on.
+                            // Rejected before the provider processed it.
                             0 => reserved.release(),
                             // Lost, billed in full, and sent again.
                             1 if reserved.repeat() => {
                                 billed += 2.0 * most;
                                 reserved.settle(10, most);
                             }
-                            // Cancelled, and billed in full.
+                            // Canceled, and billed in full.
                             1 | 2 => billed += most,
                             3 => {
                                 billed += most / 2.0;

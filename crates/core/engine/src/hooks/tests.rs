@@ -70,7 +70,7 @@ fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
 
 /// Returns one user hook for `point`.
 fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
-    // Only commands that never end by themselves should time out.
+    // Only commands that never finish by themselves should time out.
     let timeout = if line.contains("sleep") { 2 } else { 60 };
     commands(&format!(
         "[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout}, sandbox = false }}]\n"
@@ -387,7 +387,7 @@ async fn a_cancelled_run_does_not_wait() {
         mode: PermissionMode::Ask,
         cancel: &cancel,
     };
-    // A command that was started would create the file.
+    // The command would create the file if it ran.
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("started");
     let hooks = Callbacks::new(command(

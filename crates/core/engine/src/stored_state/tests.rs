@@ -1,5 +1,5 @@
-//! Every stored key and shape, byte for byte: what earlier versions stored must be found and
-//! understood.
+//! Tests of every stored key and document, byte for byte: what earlier versions stored must be
+//! readable.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use haft_types::{MessageId, Role, TaskPhase, Timestamp};
 
 use super::*;
 
-/// The document is stored under this key in this form, and read from it.
+/// Asserts that the document is stored under `key` as `json`, and can be read from it.
 fn pinned<T: StateDocument + PartialEq + std::fmt::Debug>(document: &T, key: &str, json: &str) {
     assert_eq!(T::KEY, key);
     assert_eq!(

@@ -363,7 +363,7 @@ fn hash(text: &str) -> ContentHash {
     hasher.finish()
 }
 
-/// One reply with a call, and what came of it.
+/// Steps the turn through one reply with a call that returned the results `seen`.
 fn called(turn: &mut Turn, seen: &[&str]) -> Vec<Action> {
     turn.step(Input::Replied(reply("", vec![call("a")])));
     let seen = seen.iter().map(|text| hash(text)).collect();
@@ -417,7 +417,7 @@ fn calls_that_go_round_are_noticed_in_the_third_round() {
         &["read", "edit", "read", "command"],
     ] {
         let mut turn = begun(TurnLimits::default());
-        // What came before is no part of it.
+        // The call before the cycle is no part of it.
         called(&mut turn, &["first"]);
         let mut calls = cycle.iter().cycle();
         let mut next = || called(&mut turn, &[calls.next().unwrap()]);
@@ -628,7 +628,7 @@ fn one_success_an_answer_or_a_denial_is_no_failure() {
         (vec![FAILED, succeeded], false),
         (vec![succeeded, FAILED], false),
         (vec![EffectCount::default()], false),
-        // It is marked, but nobody is asked to try it in another way.
+        // The turn is marked, but the model gets no nudge to try again.
         (vec![denied], true),
     ] {
         let mut turn = begun(TurnLimits::default());
@@ -665,7 +665,7 @@ fn a_limit_leaves_no_room_for_the_note_but_for_the_mark() {
     );
 }
 
-/// Every nudge there is.
+/// Every kind of nudge.
 const NUDGES: [Nudge; 7] = [
     Nudge::OpenTodos(2),
     Nudge::NoCompletion,

@@ -1,5 +1,5 @@
-//! Surgery when it is free: compaction that is due softly waits for a cold prefix, and takes what
-//! waits with it.
+//! Surgery while it is free: compaction at the soft threshold waits for a cold prefix and then
+//! includes the other pending changes.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::desk::Desk;
 
 const MODEL: &str = "context_window = 100_000, max_output_tokens = 4000, cache = { rule = 'anthropic', min = 1024, ttl = '5m' }";
 
-/// What one turn told: the phases of compaction, and the causes of breaks.
+/// Number of compaction events and causes of prefix breaks in one turn.
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     compactions: usize,
@@ -37,7 +37,7 @@ async fn turn(session: &mut Session, words: &str) -> Told {
     told
 }
 
-/// A conversation of three rounds, each with a long result, whose newest reply used that share of
+/// Opens a session with three rounds, each with a long result, whose newest reply used `share` of
 /// the window.
 async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
     let read = |n: u32| {
@@ -86,8 +86,8 @@ async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
 }
 
 fn policy(compress: Compress) -> Policy {
-    // Prices are unknown, so nothing is known to pay: what happens, happens because it is free or
-    // cannot wait.
+    // Prices are unknown, so no change is known to pay off: changes happen because they are free or
+    // can't wait.
     Policy {
         keep_rounds: 1,
         compact_frees: 0.01,

@@ -1,4 +1,4 @@
-//! The messages of an open conversation are in memory once.
+//! Tests that the messages of an open conversation are in memory only once.
 
 use haft_context::Policy;
 use haft_testkit::{Reply, Script};

@@ -1,4 +1,4 @@
-//! Integration tests of the engine as others embed it.
+//! Integration tests of the engine's public interface.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 

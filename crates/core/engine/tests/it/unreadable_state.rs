@@ -1,5 +1,5 @@
-//! A document beside the messages that cannot be read: the run goes on without it, and the user is
-//! told once.
+//! Documents stored with a conversation that can't be read: the run continues without them, and the
+//! user gets one notice.
 
 use haft_context::Policy;
 use haft_testkit::{Reply, Script};

@@ -309,7 +309,7 @@ mod tests {
                 spec.cache.ttls.is_empty() || spec.cache.ttls.contains(&spec.cache.ttl),
                 "{name}"
             );
-            // In USD or not, as it is listed.
+            // In USD or CNY, as the provider lists it.
             let Some((currency, price)) = catalogue.resolve(&name).unwrap().listed else {
                 continue;
             };

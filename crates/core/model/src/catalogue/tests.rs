@@ -260,7 +260,7 @@ fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
         ("haiku", "b/any"),
         ("sonnet", "anthropic/claude-sonnet-5-5"),
         ("opus", "anthropic/claude-opus-5-5"),
-        // What somebody declared goes before what is built in.
+        // Declared models take precedence over built-in ones.
         ("claude-opus-5-5", "b/claude-opus-5-5"),
         ("claude-haiku-5-5", "anthropic/claude-haiku-5-5"),
     ] {
@@ -303,7 +303,7 @@ fn of_a_model_that_the_mainland_has_too_the_short_name_means_the_other() {
         ("MiniMax-M3", "minimax/MiniMax-M3"),
         ("glm-5.3", "glm/glm-5.3"),
         ("glm-cn/glm-5.3", "glm-cn/glm-5.3"),
-        // Only the mainland's entry has it.
+        // Only the provider for mainland China lists this model.
         ("glm-5.3-flash", "glm-cn/glm-5.3-flash"),
         ("hy3-preview", "hunyuan/hy3-preview"),
     ] {
@@ -313,7 +313,7 @@ fn of_a_model_that_the_mainland_has_too_the_short_name_means_the_other() {
             "{name}"
         );
     }
-    // One that somebody declared goes before both.
+    // A declared model takes precedence over both.
     let own = [("kimi-cn/kimi-k3".to_owned(), ModelConfig::default())].into();
     let own = Catalogue::with_built_in(BTreeMap::new(), own).unwrap();
     assert_eq!(
@@ -382,7 +382,7 @@ fn a_price_in_another_currency_is_kept_as_it_is_and_counted_at_its_rate() {
     );
 }
 
-/// What the pages of each provider say of their own fields.
+/// The values are from each provider's documentation of its own fields.
 #[test]
 fn providers_of_china_have_their_own_rules() {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();

@@ -138,7 +138,7 @@ impl Rest {
 mod tests {
     use super::*;
 
-    /// Each `<` of the text: whether it is quoted.
+    /// For each `<` of the text, true if it is quoted.
     fn quoted(text: &str) -> Vec<bool> {
         let mut fence = FenceTracker::default();
         let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! The parsers against fixtures and properties. To add a case, add a text and its events under
-//! `fixtures/protocol/`.
+//! Tests the parsers against fixtures and properties. To add a case, add a text and its events
+//! under `fixtures/protocol/`.
 
 mod linear;
 mod lowering;
@@ -21,7 +21,7 @@ fn tools() -> Vec<ToolSpec> {
     serde_json::from_str(&std::fs::read_to_string(fixtures().join("tools.json")).unwrap()).unwrap()
 }
 
-/// The events of a text that arrives in these pieces, texts that follow each other joined.
+/// Returns the events of a text that arrives in `pieces`, with adjacent texts joined.
 fn events<'a>(protocol: ToolProtocol, pieces: impl IntoIterator<Item = &'a str>) -> Vec<TextEvent> {
     let mut parser = TextParser::new(protocol, &tools());
     let mut found = Vec::new();
@@ -44,7 +44,7 @@ fn joined(found: Vec<TextEvent>) -> Vec<TextEvent> {
     out
 }
 
-/// The text in pieces of so many characters.
+/// Splits the text into pieces of `characters` characters.
 fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -63,7 +63,7 @@ fn as_json(event: &TextEvent) -> Value {
         TextEvent::Text(text) => json!({ "text": text }),
         TextEvent::Thinking(text) => json!({ "thinking": text }),
         TextEvent::CallOpened { name } => json!({ "call": name }),
-        // Shown as JSON where it is JSON.
+        // Arguments that are valid JSON are shown as JSON.
         TextEvent::CallClosed { arguments } => json!({
             "arguments": serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| arguments.as_str().into())
         }),

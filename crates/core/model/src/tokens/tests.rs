@@ -1,5 +1,5 @@
-//! The reference is the `tiktoken` crate; the numbers in the fixture come from OpenAI's own
-//! implementation.
+//! Tests of the token counts. The reference is the `tiktoken` crate; the numbers in the fixture
+//! come from OpenAI's implementation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ fn reference() -> &'static tiktoken::CoreBpe {
     tiktoken::get_encoding("o200k_base").expect("the reference has this vocabulary")
 }
 
-/// The one known mistake of the reference: its fast path does not see that `'ſ` is a contraction.
-/// The fixture has it.
+/// True if the reference is known to be wrong: its fast path does not treat `'ſ` as a contraction.
+/// The fixture is correct.
 fn reference_errs(text: &str) -> bool {
     text.contains("'ſ")
 }
@@ -76,16 +76,16 @@ fn our_own_files_count_as_the_reference_counts_them() {
     );
     assert!(files.len() > 10, "found only {files:?}");
     for file in files {
-        // Some fixtures are no text on purpose.
+        // Some fixtures are deliberately not UTF-8.
         let Ok(text) = String::from_utf8(fs::read(&file).expect("our files are readable")) else {
             continue;
         };
-        // This very folder writes about the reference's mistake.
+        // This folder contains the character that the reference miscounts.
         expect_equal(&text.replace('ſ', "s"));
     }
 }
 
-/// All sources, prompts and fixtures below a folder.
+/// Collects all sources, prompts and fixtures below `folder`.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder is readable") {
         let path = entry.expect("the entry is readable").path();
@@ -102,9 +102,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 
 #[test]
 fn characters_of_every_block_are_classed_alike() {
-    // Each after a letter of both cases, a blank, a digit, a sign, a mark and a line break: every
-    // class of character makes another cut. Short texts, because the reference takes long for
-    // long ones that are not ASCII.
+    // Each character follows a letter of either case, a space, a digit, a sign, a mark and a line
+    // break, because every class of character splits differently. Short texts, because the
+    // reference is slow for long ones that are not ASCII.
     for point in (0..=char::MAX as u32).step_by(131) {
         if let Some(character) = char::from_u32(point) {
             let text: String = ["a", "B", " ", "1", "!", "\u{301}", "漢", "\n"]
@@ -134,7 +134,7 @@ fn merging_takes_linear_steps_whatever_the_text() {
             let piece = pattern.repeat(len / pattern.len());
             let MergeResult { tokens, steps } = Merger::default().long(piece.as_bytes());
             assert!(tokens > 0);
-            // One join per neighbouring pair at the start, and at most two more for each one made.
+            // One join per adjacent pair at the start, and at most two more for each join made.
             assert!(
                 steps as usize <= 3 * piece.len(),
                 "{steps} steps for {} bytes of {pattern:?}",
@@ -165,7 +165,7 @@ fn a_piece_beyond_the_limit_is_off_by_a_token_for_each_cut_at_most() {
     assert!(ours.abs_diff(exact) <= 1, "{ours} against {exact}");
 }
 
-/// Texts made of what the pattern treats specially, in any order.
+/// Generates texts of characters that the pattern treats specially, in any order.
 fn texts() -> impl Strategy<Value = String> {
     let fragment = prop_oneof![
         4 => "[a-z]{1,8}",

@@ -128,7 +128,7 @@ mod tests {
             "two\n\n<system-reminder>\n<todo/>\n</system-reminder>\n\n<system-reminder>\n<role/>\n</system-reminder>"
         );
         assert!(folded[2].boundary);
-        // The same texts in another order are another message.
+        // Reordered texts change the hash of the message.
         let swapped = fold_after_results(&[
             user("go"),
             result("one"),

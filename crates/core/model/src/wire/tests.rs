@@ -1,4 +1,4 @@
-//! The codecs against fixtures and properties. To add a case, add a file under `fixtures/`.
+//! Tests the codecs against fixtures and properties. To add a case, add a file under `fixtures/`.
 
 mod prefix;
 mod replies;
@@ -15,7 +15,7 @@ use serde_json::Map;
 
 use super::Settings;
 
-/// Counts are of no interest to codecs.
+/// A counter for tests in which token counts are irrelevant.
 struct NoCount;
 
 impl TokenCounter for NoCount {

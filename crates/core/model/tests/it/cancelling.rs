@@ -1,7 +1,7 @@
-//! Cancelling ends a request at once, wherever it is.
+//! Canceling ends a request at once in every phase.
 //!
-//! No clock decides: a server that says nothing more holds the request in each phase; after the
-//! cancellation the very next look at it must find it ended.
+//! The tests use no clock: in each phase a silent server holds the request, and the first poll
+//! after the cancellation must return.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -16,14 +16,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{client_of, hello, provider};
 
-/// Sends these bytes after the request and then nothing. Says on the channel when all are sent.
+/// Starts a server that sends `answer` after the request and then stays silent. Sends on the
+/// channel when the answer is sent.
 async fn hold(scheme: &str, answer: Option<&'static str>) -> (String, mpsc::UnboundedReceiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
     let (reached, waiting) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        // The first bytes of a handshake, or of a request: the whole request fits into them.
+        // Reads the first bytes of a handshake, or the whole request: it fits into the buffer.
         let mut request = vec![0; 64 * 1024];
         assert!(stream.read(&mut request).await.unwrap() > 0);
         if let Some(answer) = answer {
@@ -35,12 +36,12 @@ async fn hold(scheme: &str, answer: Option<&'static str>) -> (String, mpsc::Unbo
     (url, waiting)
 }
 
-/// Whether the request has come as far as the phase asks.
+/// The event after which the test cancels the request.
 #[derive(Clone, Copy, PartialEq)]
 enum Until {
-    /// The server has sent what it will.
+    /// The server has sent its answer.
     Sent,
-    /// The client has told a piece of the reply, or a retry.
+    /// The client has reported a piece of the reply, or a retry.
     Told,
 }
 

@@ -1,5 +1,5 @@
-//! Wrong servers, wrong keys, wrong declarations: what is said, and that it is known never to have
-//! worked.
+//! Tests of wrong servers, keys and declarations: the errors, and that the client reports that the
+//! server was never valid.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use super::{ask, client, client_of, hasty, hello, provider, retries, serve};
 #[tokio::test]
 async fn nobody_there() {
     for api in Api::ALL {
-        // The port was free a moment ago.
+        // The port was free just now.
         let address = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -31,14 +31,14 @@ async fn nobody_there() {
     }
 }
 
-/// Answers every connection with these bytes and closes it.
+/// Answers every connection with `answer` and closes it.
 fn stubborn_server(answer: &'static [u8]) -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
-            // An answer before the question would be an error of its own.
+            // Wait for the request: an earlier answer would be a different error.
             let mut head = Vec::new();
             while !head.windows(4).any(|end| end == b"\r\n\r\n") {
                 let mut byte = [0];
@@ -47,7 +47,7 @@ fn stubborn_server(answer: &'static [u8]) -> std::net::SocketAddr {
             }
             let _ = connection.write_all(answer);
             let _ = connection.shutdown(std::net::Shutdown::Write);
-            // Closing with a request unread would take the answer back.
+            // Closing the socket with unread data would reset the connection and lose the answer.
             let _ = connection.read_to_end(&mut Vec::new());
         }
     });

@@ -1,4 +1,5 @@
-//! The client against the scripted server, which decodes and judges requests with code of its own.
+//! Tests the client against the scripted server, which decodes and checks requests with its own
+//! code.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +30,7 @@ use haft_types::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-/// Counts are of no interest here.
+/// A counter for tests in which token counts are irrelevant.
 struct NoCount;
 
 impl TokenCounter for NoCount {
@@ -38,7 +39,7 @@ impl TokenCounter for NoCount {
     }
 }
 
-/// No waiting between tries: a timing never decides a test.
+/// Returns a configuration with almost no wait between attempts, so that no timing decides a test.
 fn hasty() -> RetryConfig {
     RetryConfig {
         base_delay_ms: 1,
@@ -69,7 +70,7 @@ fn client_of(provider: ProviderConfig, retry: RetryConfig) -> Client {
     .unwrap()
 }
 
-/// A client of a model that nothing is declared of.
+/// Returns a client of a model without a declaration.
 fn client_named(model: &str, provider: ProviderConfig) -> Client {
     let catalogue =
         Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
@@ -95,7 +96,7 @@ fn message(role: Role, content: Vec<Part>) -> Message {
     Message::new(id, role, content, at)
 }
 
-/// The message a reply becomes.
+/// Returns the message that stores `reply`.
 fn answer(client: &Client, reply: &Reply) -> Message {
     let mut message = message(Role::Assistant, reply.parts.clone());
     message.llm_metadata =
@@ -143,7 +144,7 @@ fn hello() -> Request {
     request([message(Role::User, vec![Part::text("Hello")])])
 }
 
-/// What came of asking: the pieces, and the reply or why there is none.
+/// Sends the request and returns the deltas, and the reply or the error.
 async fn ask(client: &mut Client, request: &Request) -> (Vec<Delta>, Result<Reply, ModelError>) {
     let mut deltas = Vec::new();
     let reply = client
@@ -168,7 +169,7 @@ fn retries(deltas: &[Delta]) -> Vec<(u32, Option<u32>)> {
         .collect()
 }
 
-/// The text told after the last retry.
+/// Returns the text of the deltas after the last retry.
 fn told(deltas: &[Delta]) -> String {
     let start = deltas
         .iter()

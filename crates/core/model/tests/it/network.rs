@@ -1,5 +1,4 @@
-//! What lies between client and server: pooled connections, HTTP/2, certificates, proxies,
-//! compression.
+//! Tests of connection pooling, HTTP/2, certificates, proxies and compression.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,11 +25,11 @@ fn fixture(name: &str) -> std::path::PathBuf {
         .join(name)
 }
 
-/// What a server saw.
+/// The requests and connections a server received.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
-    /// The version and the target of each request.
+    /// Version and target of each request.
     requests: Mutex<Vec<String>>,
     protocols: Mutex<Vec<String>>,
 }
@@ -41,22 +40,22 @@ impl Seen {
     }
 }
 
-/// How a server answers.
+/// The encoding of a server's answer.
 #[derive(Clone, Copy)]
 enum Wrapped {
     Plainly,
-    /// The fixture with this ending, under this name.
+    /// The fixture with this file extension, and the name of its encoding.
     As(&'static str, &'static str),
 }
 
-/// Whether a server speaks TLS.
+/// TLS or plain TCP.
 #[derive(Clone, Copy, PartialEq)]
 enum Security {
     Plain,
     Tls,
 }
 
-/// Answers every request with the same reply.
+/// Starts a server that answers every request with one reply.
 async fn start(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -72,7 +71,7 @@ async fn start(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
                 match acceptor {
                     None => serve(stream, "http/1.1", wrapped, seen).await,
                     Some(acceptor) => {
-                        // A client that does not trust the certificate goes away here.
+                        // A client that rejects the certificate disconnects here.
                         let Ok(stream) = acceptor.accept(stream).await else {
                             return;
                         };
@@ -135,7 +134,7 @@ async fn serve(
         }
     });
     let stream = TokioIo::new(stream);
-    // Ends with an error when the client goes away.
+    // Returns an error when the client disconnects.
     let _ = if protocol == "h2" {
         hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .serve_connection(stream, service)
@@ -262,7 +261,8 @@ async fn plain_requests_go_to_the_proxy_whole() {
     assert_eq!(seen.requests(), [expected, expected]);
 }
 
-/// Opens tunnels to `port`, whatever is asked for, and says what was.
+/// Starts a proxy that tunnels every request to `port`, and returns its port and the targets it was
+/// asked for.
 async fn tunnels(port: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -284,7 +284,7 @@ async fn tunnels(port: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
     (own, asked)
 }
 
-/// The head of a request, read byte by byte so that nothing behind it is taken.
+/// Reads the head of a request byte by byte, so that the bytes after it stay unread.
 async fn head_of(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -297,7 +297,7 @@ async fn head_of(stream: &mut TcpStream) -> String {
 async fn secure_requests_go_through_a_tunnel() {
     let (port, seen) = start(Security::Tls, Wrapped::Plainly).await;
     let (proxy, asked) = tunnels(port).await;
-    // The proxy alone knows where that is; the certificate is for `localhost`.
+    // Only the proxy can resolve the target; the certificate is for `localhost`.
     let mut provider = trusting(provider(Api::OpenaiChat, "https://localhost:9/v1"));
     provider.proxy = Some(format!("http://127.0.0.1:{proxy}"));
     assert_eq!(answer(provider).await.unwrap(), "Packed words.");
@@ -309,7 +309,7 @@ async fn secure_requests_go_through_a_tunnel() {
 async fn some_hosts_are_reached_without_the_proxy() {
     let (port, seen) = start(Security::Plain, Wrapped::Plainly).await;
     let direct = provider(Api::OpenaiChat, &format!("http://127.0.0.1:{port}/v1"));
-    // Nobody listens on port 9.
+    // No server listens on port 9.
     let through = |proxy: &str, except: Option<&str>| ProviderConfig {
         proxy: Some(proxy.to_owned()),
         no_proxy: except.map(str::to_owned),

@@ -1,5 +1,5 @@
-//! Requests as a judge of its own sees them: the same conversation says the same on every API, and
-//! none is refused.
+//! Checks requests with an independent decoder: a conversation has equal content on every API, and
+//! the server accepts all requests.
 
 use haft_testkit::test::{assert_all_replied, assert_same};
 use haft_testkit::{Reply, Script, ScriptCall, Seen};
@@ -25,7 +25,8 @@ fn result(id: &str, envelope: Envelope, picture: bool) -> Message {
     message(Role::Tool, content)
 }
 
-/// A conversation of several turns, each assistant message made by the server it is sent to.
+/// Sends a conversation of several turns, whose assistant messages come from the server, and
+/// returns the requests.
 async fn converse(api: Api) -> Vec<Seen> {
     let script = Script::replies([
         Reply::text("Hello."),
@@ -63,7 +64,7 @@ async fn converse(api: Api) -> Vec<Seen> {
                 0 => Envelope::success("fn main() {}"),
                 _ => Envelope::failure("not_found", "there is no b.rs"),
             };
-            // The last result of a block: elsewhere its place differs between the APIs.
+            // The last result of a block: in other places its position differs between the APIs.
             messages.push(result(id, envelope, turn == 1 && index == 1));
         }
         messages.push(message(
@@ -150,7 +151,7 @@ async fn a_conversation_may_move_from_any_api_to_any_other() {
     }
 }
 
-/// Newer Gemini models refuse a call without a signature, whoever made it.
+/// Newer Gemini models reject a call without a signature, regardless of the model that made it.
 #[tokio::test]
 async fn calls_of_others_pass_where_signatures_are_checked() {
     let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;

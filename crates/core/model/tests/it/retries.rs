@@ -1,4 +1,4 @@
-//! What is tried again, how often, and what is not.
+//! Tests which requests are repeated, and how often.
 
 use haft_model::{Delta, RetryConfig};
 use haft_testkit::{Garbage, Reply, Script, ScriptedError};
@@ -89,8 +89,8 @@ async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
     }
 }
 
-/// Wherever the connection breaks, the reply is the whole one or there is none: half a reply never
-/// counts.
+/// Wherever the connection breaks, the client returns the whole reply or an error, never half a
+/// reply.
 #[tokio::test]
 async fn no_drop_is_taken_for_an_end() {
     for api in Api::ALL {
@@ -129,7 +129,7 @@ async fn the_last_retry_ends_it() {
     }
 }
 
-/// With the usual number of attempts, and whatever the status.
+/// Uses the default number of attempts and all kinds of statuses.
 #[tokio::test]
 async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
     for (status, asked) in [
@@ -150,7 +150,7 @@ async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
         assert!(reply.unwrap_err().never_valid(), "{status}");
         assert_eq!(server.requests().len(), asked, "{status}");
     }
-    // Once it has given one, it is given the time.
+    // After the first valid reply, all attempts are used.
     let replies = [
         Reply::text("ok").times(1),
         Reply::error(500, "down").times(99),
@@ -171,7 +171,7 @@ async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
     assert_eq!(server.requests().len(), 1 + 6);
 }
 
-/// Whoever asks for many tries means them, though the first ones fail in every way.
+/// A configured number of attempts is honored even if the first ones fail in every way.
 #[tokio::test]
 async fn more_attempts_than_usual_are_made_while_it_answers() {
     let cut = || Reply {
@@ -226,7 +226,7 @@ async fn the_server_says_how_long_to_wait() {
             ..Reply::error(429, "slow down")
         };
         let server = serve(Script::replies([busy, Reply::text("ok")]).unwrap()).await;
-        // Were the hint not honoured, this would wait for at least half a second and say so.
+        // Without the hint, the client would wait at least half a second and report it.
         let mut client = client_of(provider(api, &server.base_url(api)), RetryConfig::default());
         let (deltas, reply) = ask(&mut client, &hello()).await;
         assert_eq!(text_of(&reply.unwrap()), "ok", "{api}");
@@ -257,8 +257,7 @@ async fn a_server_that_falls_silent_is_asked_again() {
             ..Reply::text("late")
         },
     ];
-    // On a busy machine a good reply may take longer than a short limit, and is then asked for
-    // again, too.
+    // On a busy machine a good reply may exceed a short limit and is then requested again, too.
     let replies = silent.into_iter().chain([Reply::text("ok").times(20)]);
     let server = serve(Script::replies(replies).unwrap()).await;
     let retry = RetryConfig {
@@ -276,7 +275,7 @@ async fn a_server_that_falls_silent_is_asked_again() {
     assert!(retries(&deltas).len() >= 2, "{deltas:?}");
 }
 
-/// Once a server has proved itself, a bad reply is a passing trouble like any other.
+/// After a server's first valid reply, a bad one is treated as transient.
 #[tokio::test]
 async fn a_page_in_between_is_asked_again() {
     for api in Api::ALL {

@@ -1,6 +1,6 @@
-//! One conversation, four APIs: what the context engine assembles is encoded for each, judged by
-//! the strict server and decoded by code that knows nothing of the encoder. All four must say the
-//! same.
+//! Sends one conversation to four APIs: the assembled context is encoded for each, checked by the
+//! strict server and decoded by code that is independent of the encoder. All four must have equal
+//! content.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::{ask, hasty, provider};
 
-/// One token for four bytes: fast, and as good as any for what is tested here.
+/// Counts one token per four bytes: fast, and accurate enough for these tests.
 pub(super) struct Quarter;
 
 impl TokenCounter for Quarter {
@@ -31,7 +31,7 @@ impl TokenCounter for Quarter {
     }
 }
 
-/// Every kind of place, near and far.
+/// Every kind of placement, near and far.
 pub(super) const PLACES: [Placement; 8] = [
     Placement::AfterToolResult(1),
     Placement::AfterToolResult(3),
@@ -43,7 +43,7 @@ pub(super) const PLACES: [Placement; 8] = [
     Placement::Tail,
 ];
 
-/// One strict server and a client of it for each API.
+/// A strict server, and a client of it for each API.
 pub(super) struct Rig {
     server: ScriptedServer,
     clients: Vec<Client>,
@@ -51,7 +51,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// `breakpoints`: how the `OpenAI` models' caches work.
+    /// `breakpoints` is the cache rule of the `OpenAI` models.
     pub(super) fn new(breakpoints: CacheKind) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -87,7 +87,8 @@ impl Rig {
         }
     }
 
-    /// Assembles for each API with `build` and sends; what is refused fails the test.
+    /// Assembles with `build` and sends the request for each API; a rejected request fails the
+    /// test.
     pub(super) fn send(
         &mut self,
         what: &str,
@@ -106,7 +107,7 @@ impl Rig {
         }
     }
 
-    /// Assembles for one API of each shape of the execute view; nothing is sent.
+    /// Assembles for one API of each form of the execute view, without sending.
     pub(super) fn only_assemble(&self, build: impl Fn(&haft_types::ModelSpec) -> Request) {
         for client in self
             .clients
@@ -117,7 +118,7 @@ impl Rig {
         }
     }
 
-    /// What the server saw, one row of four a request.
+    /// Returns the requests the server received, in rows of four.
     pub(super) fn seen(&self) -> Vec<Vec<Seen>> {
         assert_all_replied(&self.server)
             .chunks(Api::ALL.len())
@@ -126,8 +127,8 @@ impl Rig {
     }
 }
 
-/// Fails unless the four requests of a row say the same. What a summary, or a part of the execute
-/// view, is wrapped in where an API has no other place for it does not count.
+/// Asserts that the four requests of a row have equal content. Wrappers around a summary or a part
+/// of the execute view, which some APIs need, are ignored.
 pub(super) fn assert_row_says_the_same(what: &str, view: View, row: &[Seen]) {
     let mut plain = row.iter().map(|seen| unwrapped(seen, view));
     let first = plain.next().unwrap();
@@ -146,7 +147,7 @@ fn unwrapped(seen: &Seen, view: View) -> Seen {
     let mut seen = seen.clone();
     for message in &mut seen.messages {
         if view == View::Execute {
-            // Whose words they are is what the APIs differ in; the tag says it.
+            // The role differs between the APIs; the tag contains it.
             message.role = haft_testkit::SeenRole::User;
         }
         for part in &mut message.parts {
@@ -168,7 +169,7 @@ fn unwrapped(seen: &Seen, view: View) -> Seen {
     seen
 }
 
-/// One step of a random conversation; results may answer an open call, an old one or none.
+/// One step of a random conversation; a result may answer an open call, an old one or none.
 #[derive(Clone, Debug)]
 enum Step {
     Say(Role, Origin, usize),
@@ -188,7 +189,7 @@ enum Step {
     Foreign,
 }
 
-/// Texts that have something an encoder could trip over.
+/// Texts with characters that encoders may mishandle.
 const TEXTS: [&str; 7] = [
     "Plain words.",
     "quotes \" and \\ and \u{7} and \u{2028}",
@@ -206,7 +207,7 @@ const ARGUMENTS: [&str; 4] = [
     r#"{"deep":{"a":{"b":[{}]}}}"#,
 ];
 
-/// Ids as providers and proxies make them.
+/// Ids in the forms of providers and proxies.
 const IDS: [&str; 4] = ["call_", "toolu_01", "functions.read_file:", "世-"];
 
 const NAMES: [&str; 3] = ["read_file", "search_files", "some tool!"];
@@ -241,8 +242,8 @@ fn picture() -> Part {
     })
 }
 
-/// The conversation the steps describe. It ends with an input, or with whatever else there is to
-/// answer.
+/// Returns the conversation that the steps describe. It ends with an input, or with any other
+/// message that expects an answer.
 fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
     let mut made: Vec<(String, &str)> = Vec::new();
     let mut messages = vec![message(0, Role::User, vec![Part::text("Begin.")])];
@@ -307,8 +308,8 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
                 let envelope = match status {
                     0 => Envelope::success(TEXTS[*words]).with_data(json!({"path": "a.rs"})),
                     1 => Envelope::success(TEXTS[*words]),
-                    // A failure always says what went wrong; see
-                    // `a_failure_without_words_is_accepted`.
+                    // A failure always has a message; see
+                    // `apis_accept_a_failure_without_a_message`.
                     _ => Envelope::failure("not_found", format!("Failed: {}", TEXTS[*words])),
                 };
                 result(number, &call, name, envelope, *with_picture)
@@ -329,7 +330,7 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
         .iter()
         .rfind(|entry| entry.message.role != Role::Summary)
         .map(|entry| &entry.message);
-    // An input of nothing but blanks is not sent at all, so there would be nothing to answer.
+    // An input of whitespace is not sent, so there would be no message to answer.
     let is_answerable = last.is_some_and(|last| match last.role {
         Role::Tool => true,
         Role::User => !last.joined_text().trim().is_empty(),

@@ -102,7 +102,7 @@ async fn any_chunking_of_the_body_gives_the_same_reply() {
             let reply = reply.unwrap_or_else(|error| panic!("{api} in chunks of {size}: {error}"));
             seen.push((reply.parts, reply.stop, reply.usage));
         }
-        // Ids are numbered by the server where it gives any; the rest must agree.
+        // Servers that assign ids number them; everything else must be equal.
         let texts: Vec<_> = seen
             .iter()
             .map(|(parts, ..)| parts.iter().filter_map(arguments).collect::<Vec<_>>())
@@ -132,7 +132,7 @@ async fn arguments_that_are_not_json_stay_as_they_came() {
     }
 }
 
-/// The engine spawns what asks a model.
+/// The engine sends requests in spawned tasks.
 #[tokio::test]
 async fn asking_can_be_spawned() {
     let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;

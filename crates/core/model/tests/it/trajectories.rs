@@ -1,11 +1,11 @@
-//! Recorded conversations of other agents, rendered under every place and both views on all four
+//! Recorded conversations of other agents, rendered with every placement and both views on all four
 //! APIs.
 //!
-//! `HAFT_TRAJECTORIES` names the gzipped file of conversations, one JSON object a line; without it
-//! the test says so and ends. Every conversation is assembled under every place at its last request
-//! and at two in between. Bodies are the slow part: the last request and one of the others go to
-//! the strict server, under one place (they take turns); the last one also in the execute view,
-//! which knows no places.
+//! `HAFT_TRAJECTORIES` names the gzipped file of conversations, one JSON object per line; without
+//! it the test prints a notice and ends. Every conversation is assembled with every placement at
+//! its last request and at two earlier ones. Sending is slow: the last request and one of the
+//! others go to the strict server with one placement, chosen in turn; the last one also in the
+//! execute view, which has no placements.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -90,7 +90,7 @@ impl Recorded {
     }
 }
 
-/// A tool for every name that is called.
+/// Returns a tool for every name that is called.
 fn tools_of(history: &[Arc<Entry>]) -> Arc<ToolSet> {
     let mut specs: Vec<ToolSpec> = Vec::new();
     for call in history.iter().flat_map(|entry| entry.message.tool_calls()) {
@@ -106,8 +106,8 @@ fn tools_of(history: &[Arc<Entry>]) -> Arc<ToolSet> {
     ToolSet::new(specs, &Quarter)
 }
 
-/// How many messages a request had: the last one, and two in between. A request is made when the
-/// assistant is to speak.
+/// Returns the numbers of messages of the last request and of two earlier ones. Requests end where
+/// the assistant answers.
 fn requests_of(history: &[Arc<Entry>]) -> Vec<usize> {
     let answered = |index: &usize| {
         let before = history[..*index]
@@ -137,7 +137,7 @@ fn requests_of(history: &[Arc<Entry>]) -> Vec<usize> {
     chosen
 }
 
-/// Everything of one conversation that a request is built from.
+/// Everything a request of one conversation is built from.
 struct Replay {
     history: Vec<Arc<Entry>>,
     tools: Arc<ToolSet>,
@@ -210,8 +210,7 @@ impl Replay {
 
 #[test]
 fn recorded_conversations_render_everywhere() {
-    // Set by whoever runs the tests; the conversations belong to others and are no part of this
-    // repository.
+    // Set by the person who runs the tests; the conversations are not part of this repository.
     let Some(path) = std::env::var_os("HAFT_TRAJECTORIES") else {
         return skipped();
     };

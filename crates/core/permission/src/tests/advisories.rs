@@ -1,4 +1,4 @@
-//! Inputs of published advisories, replayed.
+//! Replays inputs of published advisories.
 
 use haft_types::{Decision, PermissionMode};
 use serde::Deserialize;

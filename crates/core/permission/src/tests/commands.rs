@@ -70,8 +70,8 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
     assert!(lines >= 1_300, "{lines}");
 }
 
-/// Every verdict with its reason and its parts: what programs do with their arguments is data, and
-/// a change of the data that changes a decision or a sentence shows here.
+/// Every verdict with its reason and its parts. A change of the program tables that changes a
+/// decision or a sentence shows here.
 #[test]
 fn every_verdict_of_the_fixture_stays_as_it_is() {
     let fixture: Fixture = toml::from_str(include_str!("../fixtures/commands.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Which command lines may write to the repository once a rule, or a person, allows them.
+//! Tests which command lines may write to the repository once a rule or a person allows them.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use haft_types::{Decision, PermissionMode};
 use super::{Project, permissions};
 use crate::{Confinement, PermissionRequest, Permissions, Verdict};
 
-/// Lines that only read and commit.
+/// Command lines that only read and commit.
 const COMMITS: &[&str] = &[
     "git commit -m 'Fix the parser'",
     "git commit -am wip",
@@ -34,7 +34,7 @@ const COMMITS: &[&str] = &[
     "git add .github/workflows/ci.yml",
 ];
 
-/// Lines much like them that may write nothing there, whatever allows them.
+/// Similar command lines that may never write to the repository.
 const OTHERS: &[&str] = &[
     "git -c core.hooksPath=hooks commit -m x",
     "git -c core.editor=sh commit",
@@ -190,7 +190,7 @@ fn what_does_more_may_not_write_to_the_repository() {
     }
 }
 
-/// A mode that asks nothing is no rule; a person who is asked may say yes.
+/// A mode that skips approval does not count as a rule; a person may approve.
 #[test]
 fn a_rule_or_a_person_is_needed() {
     let project = project();

@@ -293,7 +293,7 @@ fn write_of_a_file_that_may_not_be_read_is_refused() {
                 );
             }
         }
-        // A new file has nothing to show.
+        // A new file has no content to reveal.
         assert_ne!(
             write(&denied, &project, "src/new.key").decision,
             Decision::Deny,

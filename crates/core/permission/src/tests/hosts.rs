@@ -1,4 +1,4 @@
-//! Calls that reach hosts.
+//! Tests of calls that connect to hosts.
 
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};

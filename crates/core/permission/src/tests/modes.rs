@@ -5,7 +5,7 @@ use super::{Project, permissions};
 use crate::effects::{self, WorkingFolders};
 use crate::{Confinement, PermissionRequest, Permissions, ProjectFiles, shell};
 
-/// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
+/// Returns the decisions on a read, an edit, an unlisted command and an unknown tool.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     let file = |tool, access| {
         let usage = if access == Access::Read {
@@ -58,7 +58,7 @@ fn each_mode() {
     assert_eq!(decisions(&sandboxed, &project), [Allow, Allow, Allow, Ask]);
 }
 
-/// Nothing is asked, wherever a file lies and whatever it is; what is denied stays denied.
+/// Nothing needs approval, regardless of the file's place; denied files stay denied.
 #[test]
 fn yolo_asks_nothing_of_files_and_commands_alike() {
     let project = Project::new();
@@ -118,7 +118,7 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
     assert_eq!(decided.decision, Decision::Deny, "{}", decided.reason);
 }
 
-/// What steers later runs is asked in every other mode, also where a sandbox would let it through.
+/// Files that later runs obey need approval in every other mode, even inside a sandbox.
 #[test]
 fn files_that_steer_later_runs_are_asked() {
     let project = Project::new();
@@ -275,8 +275,8 @@ fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
     }
 }
 
-/// What is asked for two reasons says both, and offers no rule that would not spare the next
-/// question.
+/// A request with two reasons names both, and offers no rule that would not prevent the next
+/// request.
 #[test]
 fn every_reason_of_a_question_is_said() {
     let project = Project::new();
@@ -425,7 +425,7 @@ fn a_long_line_is_asked() {
     assert_eq!(verdict.decision, Decision::Ask, "{}", verdict.reason);
 }
 
-/// Work is counted by what is handed out: texts, and commands around them.
+/// Work is counted as the number of texts and of commands around them.
 #[test]
 fn what_is_nested_is_looked_at_once_for_each_level() {
     let project = Project::new();

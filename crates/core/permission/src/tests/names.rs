@@ -1,5 +1,5 @@
-//! Patterns beside rules on files: the names that the shell would put in are looked up where denied
-//! files are hidden.
+//! Tests of patterns with file rules: where denied files are hidden, the names to which the shell
+//! would expand a pattern are looked up.
 
 use std::fs;
 
@@ -151,7 +151,7 @@ fn pattern_that_is_not_known_still_asks() {
             "{line}"
         );
     }
-    // A folder before the name keeps it from being an option.
+    // With a folder before it, the name cannot be an option.
     assert_eq!(
         decision("cat dashed/*", Confinement::Sandbox, ProjectFiles::Still),
         Decision::Allow

@@ -14,7 +14,7 @@ struct OrdinaryCommands {
     commands: Vec<String>,
 }
 
-/// How many of the commands in the fixture its rules allow.
+/// Number of commands in the fixture that its rules allow.
 const ALLOWED: usize = 339;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rules that deny or ask only ever tighten, whatever the line.
+//! Properties: deny and ask rules only tighten decisions on any command line.
 
 use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
@@ -152,7 +152,7 @@ fn a_projects_rules_never_loosen() {
     checked.unwrap();
 }
 
-/// What is remembered of an answer allows the line it was given for, and nothing that was denied.
+/// The rules offered for an approved line allow that line and nothing that was denied.
 #[test]
 fn what_is_remembered_allows_the_line() {
     let project = Project::new();
@@ -182,7 +182,7 @@ fn what_is_remembered_allows_the_line() {
 }
 
 proptest! {
-    /// Whatever is in a line, reading it ends, and what cannot be read is not allowed.
+    /// Parsing ends for every text, and a text that does not parse is not allowed.
     #[test]
     fn any_text_can_be_decided(line in "[a-c $`'\"(){}<>|&;\\\\\n#*?~=!\\[\\]-]{0,40}") {
         let nowhere = Workspace { root: "/nowhere".into(), extra: Vec::new(), cwd: "/nowhere".into(), spill: "/none".into(), journal: "/none".into() };

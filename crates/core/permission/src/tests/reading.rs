@@ -1,5 +1,5 @@
-//! Built-in rules for commands that only read: which lines they allow, and which not, by the table
-//! in `fixtures/reading.toml`.
+//! Tests of the built-in rules for read-only commands: the table in `fixtures/reading.toml` lists
+//! allowed and other lines.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -94,8 +94,7 @@ fn reading_commands_are_allowed_and_nothing_else() {
     }
 }
 
-/// Without the namespaces, with the key off, for another tool, and where the model itself has
-/// doubts.
+/// Without a sandbox, when switched off, for another tool, and when the model requests a review.
 #[test]
 fn they_hold_only_where_the_sandbox_does() {
     let project = project();

@@ -194,7 +194,7 @@ fn what_can_be_remembered_allows_exactly_this() {
         ]
     );
     assert_eq!(remember("echo 'x:*'"), ["execute_command(echo 'x:*')"]);
-    // What is wrapped needs no rule of its own, which would allow it alone.
+    // A wrapped command needs no rule of its own, which would also allow it unwrapped.
     assert_eq!(
         remember("npx tsc --noEmit"),
         ["execute_command(npx tsc --noEmit)"]

@@ -1,4 +1,4 @@
-//! Tools of MCP servers.
+//! Tests of calls to tools of MCP servers.
 
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};

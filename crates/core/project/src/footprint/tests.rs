@@ -77,7 +77,7 @@ fn a_link_counts_by_where_it_leads_and_by_what_is_there() {
     );
 }
 
-/// Opening a pipe would wait for somebody to write into it.
+/// Opening a named pipe would block until a process writes to it.
 #[test]
 fn pipes_and_loops_are_not_waited_for() {
     let folder = project();

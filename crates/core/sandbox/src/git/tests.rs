@@ -22,7 +22,7 @@ fn names_are_quoted_as_git_reads_them() {
     );
 }
 
-/// A repository with one commit of a file, in `project`.
+/// Creates a repository in `project` with one commit of a file.
 fn setup(folder: &Path) {
     fs::create_dir(folder.join("project")).unwrap();
     fs::write(folder.join("project/file"), "one\n").unwrap();
@@ -47,7 +47,7 @@ fn setup(folder: &Path) {
     }
 }
 
-/// In the sandbox git reads, and writes nothing but what it was given.
+/// In the sandbox, git reads, and writes only to the given paths.
 #[test]
 fn what_is_read_cannot_be_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ fn what_is_read_cannot_be_written() {
         git.line(["rev-parse", "--is-bare-repository"]).unwrap(),
         "false"
     );
-    // Of another size: within one tick of the clock git would not see the change.
+    // A different size: git would not notice a change within one tick of the clock.
     fs::write(project.join("file"), "two, and more\n").unwrap();
     fs::write(project.join("new \"name\"\n"), "new\n").unwrap();
     let diff = git.run(["diff", "HEAD"]).unwrap();

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Network, SandboxPolicy};
 
-/// A folder below `/tmp` with programs, and a confinement that knows nothing of it.
+/// A folder below `/tmp` with programs, and a policy that does not open it.
 struct World {
     tmp: TempDir,
     private: TempDir,
@@ -61,7 +61,7 @@ impl World {
         self.confined(ConfinementMethod::Namespace)
     }
 
-    /// Returns the hidden path that a line names.
+    /// Returns the hidden path that `line` names.
     fn named(&self, line: &str, env: &[(String, String)]) -> Option<PathBuf> {
         let texts = [line.to_owned()];
         let command = CommandPaths {
@@ -274,7 +274,7 @@ fn showing_opens_the_entry_below_tmp_and_nothing_else() {
         shown(&format!("python3 '{}'", script.display())),
         [world.tmp.path()]
     );
-    // What is no program stays hidden: the command may make its own.
+    // Files that are no programs stay hidden: the command may create its own.
     fs::write(world.path("log"), "").unwrap();
     let written = format!(
         "fmt --cache {} > {}",

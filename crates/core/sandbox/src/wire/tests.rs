@@ -141,7 +141,7 @@ proptest! {
 
     #[test]
     fn reports_come_back(bytes in any::<[u8; CommandOutcome::LENGTH]>(), value in any::<i32>()) {
-        // Whatever can be read means the same when it is written and read again.
+        // Every report that decodes is equal to itself after encoding and decoding.
         if let Some(report) = CommandOutcome::decode(bytes) {
             prop_assert_eq!(CommandOutcome::decode(report.encode()), Some(report));
         }

@@ -1,4 +1,4 @@
-//! Commands that run beside everything else.
+//! Commands that run in the background.
 
 use haft_sandbox::{
     Aftermath, AwaitedInput, Capture, CommandExit, CommandSpec, LiveCommand, SandboxError,
@@ -113,7 +113,7 @@ fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
     block_on(async {
         let live = LiveCommand::default();
         let cancel = CancellationToken::new();
-        // Its parent holds the other side and never types.
+        // The parent holds the other end of the terminal and never writes.
         let program =
             "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)";
         let command = CommandSpec {

@@ -1,4 +1,4 @@
-//! Exits, errors and what a command finds around it.
+//! Exit codes, errors, and the surroundings of a command.
 
 use std::fs;
 
@@ -110,7 +110,7 @@ fn a_command_starts_like_one_of_a_fresh_shell() {
         };
         let signals =
             |line: &str| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
-        // The two above 31 belong to the C library and cannot be changed through it.
+        // The C library reserves two signals above 31, which cannot be changed through it.
         assert_eq!(
             (signals(blocked), signals(ignored) & 0x7fff_ffff),
             (0, 0),

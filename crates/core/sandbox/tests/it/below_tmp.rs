@@ -1,5 +1,5 @@
-//! Files in `/tmp`, which is private inside: readable where the policy names them, and named by the
-//! error where they are hidden.
+//! Files in `/tmp`, which is private inside the sandbox: they are readable if the policy names
+//! them, and errors name them if they are hidden.
 
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// Runs a confined command; `None` where nothing can be confined.
+/// Runs a confined command; `None` if the machine cannot confine it.
 fn confine(command: &CommandSpec) -> Option<Result<FinishedCommand, SandboxError>> {
     match run(PidNamespace::Privileged, command, &Capture::default()) {
         Err(error @ SandboxError::Confinement { .. }) => {
@@ -229,13 +229,13 @@ fn tmp_that_the_user_made_writable_is_the_real_one_without_its_sockets() {
     assert!(made.exists());
 }
 
-/// `/tmp` can be written, so Landlock alone would let a command write to pipes in a shown folder.
+/// `/tmp` is writable, so with Landlock alone a command could write to pipes in a readable folder.
 #[test]
 fn shown_folders_have_no_connected_pipes() {
     let world = World::new();
     let pipe = world.programs.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
-    // Opened for both, so that neither side waits for the other.
+    // Opened for reading and writing, so that neither side waits for the other.
     let mut reader = fs::OpenOptions::new()
         .read(true)
         .write(true)

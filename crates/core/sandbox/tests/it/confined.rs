@@ -1,5 +1,5 @@
-//! Confined commands: what they can do is the policy, and nothing else. As root and, through a
-//! stand-in, as nobody.
+//! Confined commands can do what the policy allows, and nothing else. Runs as root and, through a
+//! copy of the test program, as nobody.
 
 use std::fs;
 use std::io::Write;
@@ -28,14 +28,15 @@ const NOBODY: u32 = 65534;
 /// A folder outside `/tmp` that a program run as nobody may write.
 const GROUND: &str = "HAFT_TEST_GROUND";
 
-/// A small world: a project, a folder beside it, a secret, a place for `/tmp`.
+/// A project, a folder beside it, a secret, and a folder used as `/tmp`.
 struct World {
     root: TempDir,
 }
 
 impl World {
     fn new() -> Self {
-        // Not in `/tmp`, which is another one inside: what is outside must be there to be refused.
+        // Not in `/tmp`, which is private inside: the outside files must exist for their refusal to
+        // be tested.
         if let Some(targets) = std::env::var_os(GROUND) {
             return Self::at(Path::new(&targets));
         }
@@ -85,7 +86,8 @@ impl World {
             protected: Vec::new(),
             repositories: Vec::new(),
             hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
-            // Where the tests lie in `/tmp`, what is outside must be there to be refused, too.
+            // If the tests run in `/tmp`, the outside files must exist for their refusal to be
+            // tested, too.
             readable: haft_sandbox::private_entry(self.root.path())
                 .map(|_| self.root.path().to_owned())
                 .into_iter()
@@ -101,7 +103,7 @@ impl World {
         confined(&self.policy(), ConfinementMethod::Namespace, line)
     }
 
-    /// The exit code and what was written, of a command in the project.
+    /// Returns the exit code and the output of a command in the project.
     fn run(&self, line: &str) -> (CommandExit, String) {
         told(
             &run(
@@ -143,7 +145,7 @@ fn told(finished: &FinishedCommand) -> (CommandExit, String) {
     )
 }
 
-/// Whether namespaces can be made here at all.
+/// True if the machine allows namespaces.
 fn can_confine(world: &World) -> bool {
     match run(
         PidNamespace::Privileged,
@@ -159,7 +161,7 @@ fn can_confine(world: &World) -> bool {
     }
 }
 
-/// Lines that must fail, each with what would show that it did not.
+/// Command lines that must fail. Some end in a check that succeeds only if the forbidden step did.
 const REFUSED: &[&str] = &[
     // Outside
     "echo x > ../outside/file",
@@ -232,7 +234,7 @@ fn what_the_policy_does_not_name_is_refused() {
         if exit == CommandExit::Code(0) {
             wrong.push((line, text));
         }
-        // What a line may do before its last part is refused.
+        // Removes files that the allowed first part of a line may have created.
         for left in ["x", "t", "file"] {
             fs::remove_file(world.path("project").join(left)).ok();
         }
@@ -274,7 +276,7 @@ fn what_the_policy_names_works() {
         let (exit, text) = world.run(line);
         assert_eq!(exit, CommandExit::Code(0), "{line}: {text}");
     }
-    // The private folder is kept from one command to the next, and is not that of others.
+    // The private folder is kept between commands, and other users do not see it.
     assert_eq!(world.run("cat /tmp/file").1, "x\n");
     assert!(!Path::new("/tmp/file").exists());
 }
@@ -296,7 +298,7 @@ fn the_project_may_lie_where_something_is_hidden_or_made_up() {
     let command = confined(&policy, ConfinementMethod::Namespace, &line);
     let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
     assert_eq!(exit, CommandExit::Code(0), "{text}");
-    // The project in a hidden folder, a hidden folder in the project.
+    // The project is in a hidden folder, and a hidden folder is in the project.
     fs::create_dir(world.path("project/keys")).unwrap();
     fs::write(world.path("project/keys/key"), "secret").unwrap();
     let hidden = vec![world.root.path().to_owned(), world.path("project/keys")];
@@ -462,7 +464,7 @@ fn covers_go_with_the_command_however_it_ends() {
             world.path("project/.mcp.json").symlink_metadata().is_ok(),
             "it stands meanwhile"
         );
-        // Another command comes and goes: the first one's covers stay.
+        // Another command starts and ends: the covers of the first one stay.
         let other = supervisor(PidNamespace::Privileged);
         other
             .run(
@@ -528,7 +530,7 @@ fn a_terminal_works_inside() {
     });
 }
 
-/// What Landlock alone refuses, and what it cannot.
+/// Tests what Landlock alone refuses and what it does not.
 #[test]
 fn landlock_keeps_writes_in_the_project() {
     let world = World::new();
@@ -573,7 +575,7 @@ fn landlock_keeps_writes_in_the_project() {
         "echo x > new && mv new src/new && rm src/new",
         "echo x > \"$TMPDIR/x\" && cat \"$TMPDIR/x\"",
         "cat ../outside/file .git/config > /dev/null",
-        // What makes it the weaker one: it is in the project.
+        // Landlock cannot protect a file inside the project.
         "echo x >> .git/config",
     ] {
         let finished = told_by(line).unwrap();
@@ -590,8 +592,7 @@ fn landlock_keeps_writes_in_the_project() {
     );
 }
 
-/// Never silently weaker: what is taken away is told, and what was asked for is never replaced by
-/// less without a word.
+/// The sandbox is never weaker than requested without a reported reason.
 #[test]
 fn the_status_says_what_could_not_be_had() {
     let world = World::new();
@@ -610,7 +611,7 @@ fn the_status_says_what_could_not_be_had() {
         ConfinementMethod::Namespace
     );
 
-    // Namespaces cannot be made without the private folder; Landlock does not need it.
+    // Namespaces require the private folder; Landlock does not.
     let broken = SandboxPolicy {
         tmp: world.path("nowhere"),
         ..world.policy()
@@ -653,7 +654,7 @@ fn the_status_says_what_could_not_be_had() {
     assert!(off.status().reasons[0].contains("switched off"));
 }
 
-/// The tests above once more, by a copy of this program that runs as nobody.
+/// Runs the tests above again in a copy of this program that runs as nobody.
 #[test]
 fn without_privilege_the_same_holds() {
     if !getuid().is_root() {

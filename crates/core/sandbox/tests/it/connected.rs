@@ -1,4 +1,4 @@
-//! Commands that are spoken with over a socket.
+//! Commands with a socket for input and output.
 
 use haft_sandbox::{Capture, CommandExit};
 use haft_text::CutLimits;
@@ -23,7 +23,7 @@ fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
                 lines.next_line().await.unwrap().as_deref(),
                 Some("heard hello")
             );
-            // The end of what we say is the end of its input.
+            // Closing our side ends the command's input.
             drop(say);
             let ending = command.ended().await.unwrap();
             let finished = ending.as_ref().as_ref().unwrap();

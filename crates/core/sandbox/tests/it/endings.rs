@@ -1,4 +1,4 @@
-//! Whatever ends a command ends everything it started.
+//! Every end of a command also ends all processes it started.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::processes::{DAEMONS, mark, marked, wait_until};
 use crate::{WAYS, block_on, path, run, shell, supervisor};
 
-/// Daemons first, then this line.
+/// Returns a command that starts daemons and then runs `line`.
 fn with_daemons(line: &str, folder: &TempDir) -> CommandSpec {
     let command = shell(&format!("{DAEMONS}\n{line}"), folder.path());
     command.env(vec![path(), mark(folder.path())])
@@ -168,7 +168,7 @@ fn killing_the_guard_helps_nobody() {
 #[test]
 fn in_a_namespace_the_keeper_cannot_be_killed() {
     let folder = TempDir::new().unwrap();
-    // Told apart first: without a namespace this would be about the wrong process.
+    // Checked first: without a namespace, the line would kill another process.
     let first = shell("[ $PPID = 1 ]", folder.path());
     if run(PidNamespace::Privileged, &first, &Capture::default())
         .unwrap()
@@ -182,7 +182,7 @@ fn in_a_namespace_the_keeper_cannot_be_killed() {
     }
 }
 
-/// To free what covers took on disk keeps a helper for a tenth of a second beside other work.
+/// A helper that frees the disk space of covers lingers for up to a tenth of a second.
 #[test]
 fn nobody_waits_for_the_helper_itself() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The supervisor with real processes, in each of its ways to keep descendants together.
+//! Tests the supervisor with real processes, with and without PID namespaces.
 #![expect(
     clippy::unwrap_used,
     reason = "the functions that tests share are tests too"
@@ -24,7 +24,8 @@ use std::time::Duration;
 use haft_sandbox::{Capture, CommandSpec, FinishedCommand, PidNamespace, SandboxError, Supervisor};
 use tokio_util::sync::CancellationToken;
 
-/// As root these are both reapers; for other users the first is the second.
+/// The two ways to keep descendants together. Only root gets a namespace with the first; for other
+/// users both are alike.
 const WAYS: [PidNamespace; 2] = [PidNamespace::Privileged, PidNamespace::Never];
 
 fn supervisor(way: PidNamespace) -> Supervisor {
@@ -35,7 +36,7 @@ fn path() -> (String, String) {
     ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())
 }
 
-/// A shell line with enough time for a busy machine.
+/// Returns a shell command with a timeout long enough for a busy machine.
 fn shell(line: &str, cwd: &Path) -> CommandSpec {
     CommandSpec::shell(line, cwd)
         .env(vec![path()])

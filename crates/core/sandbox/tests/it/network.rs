@@ -1,4 +1,5 @@
-//! The filtering proxy and the forwarder over real sockets, with servers on the loopback.
+//! Tests of the filtering proxy and the forwarder over real sockets, with servers on the loopback
+//! interface.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::processes::wait_until;
 
-/// A server that answers each connection with the same bytes and remembers what it was sent.
+/// A server that sends `answer` on each connection and records the requests.
 struct Server {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -54,7 +55,7 @@ impl Server {
         self.address.port()
     }
 
-    /// What each connection sent, once they have ended.
+    /// Waits until all connections have ended, and returns the request of each one.
     fn seen(&self) -> Vec<String> {
         let all = || self.seen.lock().unwrap().len() == self.accepted.load(Ordering::SeqCst);
         wait_until("every connection ends", all);
@@ -62,7 +63,7 @@ impl Server {
     }
 }
 
-/// Reads a head and the body it announces, notes both and whatever more is there, and answers.
+/// Reads a head and the body it announces, records both and any further bytes, and answers.
 fn converse(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
     let mut text = Vec::new();
     let mut piece = [0; 1024];
@@ -92,7 +93,7 @@ fn converse(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
         .push(String::from_utf8_lossy(&text).into_owned());
 }
 
-/// A proxy in a folder of its own.
+/// A proxy with its own folder.
 struct Rig {
     runtime: Runtime,
     proxy: Option<Proxy>,
@@ -120,10 +121,10 @@ impl Rig {
         }
     }
 
-    /// Sends these bytes and gives back all that is answered.
+    /// Sends the bytes and returns the whole answer.
     fn send(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut client = UnixStream::connect(&self.socket).unwrap();
-        // A proxy that has already refused may not read all of it.
+        // A proxy that has already rejected the request may not read all of it.
         let _ = client.write_all(bytes.as_ref());
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).unwrap();
@@ -160,7 +161,7 @@ fn a_listed_host_is_reached() {
 fn a_tunnel_carries_bytes_both_ways() {
     let server = Server::answering("\0\u{1}raw answer");
     let rig = Rig::new(&[server.address.to_string()]);
-    // The first bytes come along with the head, as an impatient client sends them.
+    // The first bytes are sent together with the head.
     let answer = rig.send(format!(
         "CONNECT {} HTTP/1.1\r\n\r\nraw bytes\r\n\r\n",
         server.address
@@ -212,7 +213,7 @@ fn a_listed_name_at_an_address_nearby_is_refused() {
         "{answer}"
     );
     assert!(server.seen().is_empty());
-    // Only the address itself, at that port, lifts it.
+    // Only listing the address itself, at that port, allows it.
     let rig = Rig::new(&[
         format!("localhost:{at}"),
         "127.0.0.1".into(),
@@ -251,7 +252,7 @@ fn nothing_is_smuggled_behind_a_request() {
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
     let hidden = format!("GET http://{at}/hidden HTTP/1.1\r\nHost: evil.example\r\n\r\n");
-    // What comes behind a request that is served is not sent on.
+    // Bytes after the end of a request are not forwarded.
     let answer = rig.send(format!("GET http://{at}/ HTTP/1.1\r\n\r\n{hidden}"));
     assert_eq!(status(&answer), "200");
     assert_eq!(
@@ -282,7 +283,7 @@ fn nothing_is_smuggled_behind_a_request() {
     assert_eq!(status(&answer), "411");
     let seen = server.seen();
     assert_eq!(seen.len(), 2, "{seen:?}");
-    // The server's threads may note the requests in either order.
+    // The server's threads may record the requests in either order.
     assert!(
         seen.iter().any(|text| text.ends_with("\r\n\r\nabc")),
         "{seen:?}"
@@ -379,7 +380,7 @@ fn its_socket_is_private_and_goes_with_it() {
     open.read_exact(&mut established).unwrap();
     rig.proxy = None;
     assert!(!rig.socket.exists());
-    // The tunnel ends too.
+    // The tunnel is closed, too.
     let mut rest = Vec::new();
     let _ = open.read_to_end(&mut rest);
     assert!(rest.is_empty(), "{rest:?}");
@@ -405,7 +406,8 @@ fn the_forwarder_copies_both_ways_and_many_at_a_time() {
         .map(|number| {
             std::thread::spawn(move || match number % 2 {
                 0 => ask(format!("GET http://{at}/ HTTP/1.1\r\n\r\n")).ends_with("hello"),
-                // The refusal arrives whole although the client sent more than was read.
+                // The refusal arrives whole although the client sent more bytes than the proxy
+                // read.
                 _ => ask(format!(
                     "POST http://evil.example/ HTTP/1.1\r\n\r\n{}",
                     "x".repeat(9000)

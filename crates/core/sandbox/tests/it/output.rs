@@ -1,4 +1,4 @@
-//! Large and hostile output.
+//! Tests of large and binary output.
 
 use haft_sandbox::{Capture, CommandExit};
 use haft_text::CutLimits;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{WAYS, run, shell};
 
-/// The most memory this process ever had, in bytes.
+/// Returns the peak memory of this process in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -95,7 +95,7 @@ fn binary_noise_becomes_text() {
 
 #[test]
 fn output_after_the_command_has_ended_is_not_waited_for() {
-    // The one in the background holds the pipe; it is ended, so that reading ends too.
+    // The background process holds the pipe; it is ended, so that reading ends.
     let line = "sleep 1000 & echo done";
     for way in WAYS {
         let finished = run(way, &shell(line, "/".as_ref()), &Capture::default()).unwrap();

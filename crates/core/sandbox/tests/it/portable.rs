@@ -1,5 +1,4 @@
-//! The guard of systems other than Linux, which is not used here: commands with this variable get
-//! it.
+//! Tests the guard of systems other than Linux; the environment variable selects it here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::processes::{mark, marked, wait_until};
 use crate::{block_on, path, run, shell, supervisor};
 
-/// One in the background, one that ignores the polite signal, one in a session of its own, then
-/// this line.
+/// Returns a command that starts one background process, one that ignores the TERM signal and one
+/// in its own session, and then runs `line`.
 fn with_children(line: &str, folder: &TempDir) -> CommandSpec {
     let children =
         "sleep 1000 & (trap '' TERM; sleep 1000; sleep 1000) & setsid sleep 1000 & : > ready";

@@ -1,12 +1,12 @@
-//! Looking for processes that should be gone.
+//! Finds processes that should have ended.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Starts a process that has lost its parent, has a session of its own and ignores polite signals,
-/// and one that keeps starting others; both exist once the file `ready` does. The environment holds
-/// a mark to find them by.
+/// A script that starts a process without a parent, in its own session, that ignores TERM signals,
+/// and a process that keeps starting others; both run once the file `ready` exists. The environment
+/// holds a mark by which the tests find them.
 pub(crate) const DAEMONS: &str = r#"
     trap "" TERM HUP INT
     (setsid sh -c 'trap "" TERM HUP INT; touch daemon; while :; do sleep 1; done' &)
@@ -15,12 +15,12 @@ pub(crate) const DAEMONS: &str = r#"
     touch ready
 "#;
 
-/// An environment entry that no other test has: the path of a folder made for one.
+/// Returns an environment entry that is unique to `folder`, a temporary folder of one test.
 pub(crate) fn mark(folder: &Path) -> (String, String) {
     ("HAFT_TEST_MARK".to_owned(), folder.display().to_string())
 }
 
-/// Processes with this mark that are alive.
+/// Returns the living processes with the mark of `folder`.
 pub(crate) fn marked(folder: &Path) -> Vec<i32> {
     let (name, value) = mark(folder);
     let entry = format!("{name}={value}").into_bytes();
@@ -35,7 +35,7 @@ pub(crate) fn marked(folder: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// A process with all its descendants.
+/// Returns a process and all its descendants.
 pub(crate) fn family(root: i32) -> Vec<i32> {
     let parents: Vec<_> = all()
         .into_iter()
@@ -56,12 +56,12 @@ pub(crate) fn family(root: i32) -> Vec<i32> {
     family
 }
 
-/// Whether the process runs; one that only waits to be reaped does not.
+/// True if the process runs; false if it waits to be reaped.
 pub(crate) fn is_alive(pid: i32) -> bool {
     stat(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
 }
 
-/// Waits for something that must come; how long it takes decides nothing.
+/// Waits until `holds` returns true. The limit is generous, so that no timing decides a test.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -80,7 +80,7 @@ pub(crate) fn all() -> Vec<i32> {
         .collect()
 }
 
-/// State and parent.
+/// Returns the state and the parent.
 fn stat(pid: i32) -> Option<(String, i32)> {
     let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! The helper that is started ahead of its command.
+//! Tests of the helper that is started before its command.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -25,8 +25,8 @@ fn helpers(program: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// Returns true if this process started `pid` itself. The keeper of a command has the name of its
-/// helper but is the helper's child.
+/// True if this process itself started `pid`. A command's keeper has the name of its helper but is
+/// the helper's child.
 fn is_child(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let parent = stat
@@ -55,7 +55,7 @@ fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
     block_on(async {
         let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap())
             .with_namespace(PidNamespace::Never);
-        // The parent of the keeper, which is the command's parent.
+        // Prints the pid of the helper: the parent of the keeper, which is the command's parent.
         let command = shell("cut -d ' ' -f 4 /proc/$PPID/stat", folder.path());
         let run = async || {
             let capture = Capture::default();

@@ -1,4 +1,4 @@
-//! haft itself dies, or is run by a user without privilege: a process of its own stands in for it.
+//! Tests in which haft is killed or runs without privilege: a separate process acts as haft.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,10 +23,10 @@ const FOLDER: &str = "HAFT_TEST_FOLDER";
 const KIND: &str = "HAFT_TEST_KIND";
 const TIMEOUT: &str = "HAFT_TEST_TIMEOUT";
 const NOBODY: u32 = 65534;
-/// The ways in which haft runs a command.
+/// The ways to run a command.
 const KINDS: [&str; 3] = ["plain", "background", "terminal"];
 
-/// The stand-in: runs one command the way it is told to.
+/// Acts as haft: runs one command as the environment variables request.
 #[test]
 #[ignore = "started by the other tests as a process of its own"]
 fn stand_in() {
@@ -159,9 +159,8 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
         wait_until("daemons", || folder.path().join("ready").exists());
         let pid = Pid::from_child(&stand_in);
         let family = family(pid.as_raw_nonzero().get());
-        // As a terminal sends one: haft dies of it, and only by that the helper hears of it and
-        // does its work. Not an interrupt, which is ignored in all that a script runs in
-        // the background, such as these tests.
+        // As a terminal sends one: haft dies, and the helper notices only its death. Not an
+        // interrupt, which background processes of a script, such as these tests, ignore.
         rustix::process::kill_process_group(pid, Signal::TERM).unwrap();
         wait_until("its end", || stand_in.try_wait().unwrap().is_some());
         wait_until("nobody", || marked(folder.path()).is_empty());
@@ -169,8 +168,8 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
     }
 }
 
-/// As nobody, in a user namespace where that is allowed; with a copy of this program that everyone
-/// can reach.
+/// Runs as nobody, in a user namespace if the system allows it, with a copy of this program that
+/// every user can read.
 #[test]
 fn without_privilege_nothing_is_left_either() {
     let shared = TempDir::new().unwrap();
@@ -204,7 +203,7 @@ fn without_privilege_nothing_is_left_either() {
         );
         assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
 
-        // Its time is over, it is cancelled, haft is killed.
+        // The command times out, is canceled, and haft is killed.
         let line = format!("{DAEMONS}\nsleep 1000");
         let again = || {
             ["ready", "told", "stop"].map(|name| fs::remove_file(folder.path().join(name)).is_ok())

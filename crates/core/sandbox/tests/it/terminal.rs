@@ -1,4 +1,4 @@
-//! Commands at a terminal of their own.
+//! Commands with their own terminal.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::processes::{DAEMONS, mark, marked, wait_until};
 use crate::{WAYS, block_on, path, shell, supervisor};
 
-/// Longer than anything takes, so that only what happens decides.
+/// Longer than any command takes, so that no timing decides a test.
 const LONG: Duration = Duration::from_mins(2);
 
 fn open(way: PidNamespace, command: CommandSpec, capture: Capture) -> TerminalSession {
@@ -32,7 +32,7 @@ fn text(captured: &CapturedOutput) -> String {
     captured.text(CutLimits::default()).text
 }
 
-/// The exit of a session that has ended.
+/// Returns the exit of a session that has ended.
 fn exit(session: &TerminalSession) -> CommandExit {
     session.ending().unwrap().as_ref().as_ref().unwrap().exit
 }
@@ -104,7 +104,7 @@ fn keys_reach_the_program_in_front() {
             Pause::Awaits(AwaitedInput::Line)
         );
         assert_eq!(text(&session.take_output()), "one\none\n");
-        // The end of input.
+        // Ctrl-D, the end of input.
         assert_eq!(session.interact(b"\x04", LONG).await.unwrap(), Pause::Ended);
         assert_eq!(text(&session.take_output()), "after\n");
 
@@ -128,7 +128,7 @@ fn keys_reach_the_program_in_front() {
 
 #[test]
 fn a_program_that_takes_keys_waits_for_one() {
-    // In raw mode, as editors and pagers are: once blocked in a read, once in a poll.
+    // In cbreak mode, like editors and pagers: once blocked in a read, once in a poll.
     let poll = "import select,sys,termios,tty; tty.setcbreak(0); print('ready'); select.poll; p=select.poll(); p.register(0); p.poll(); print(sys.stdin.read(1))";
     let read = "import os,tty; tty.setcbreak(0); print('ready'); print(os.read(0, 1))";
     for program in [poll, read] {
@@ -155,7 +155,7 @@ fn a_program_that_takes_keys_waits_for_one() {
 #[test]
 fn one_that_is_busy_or_quiet_is_not_said_to_wait() {
     block_on(async {
-        // It reads from something else than the terminal.
+        // The program reads from a pipe, not from the terminal.
         let session = open(
             WAYS[0],
             shell("echo up; sleep 1000 | cat", "/".as_ref()),

@@ -69,7 +69,7 @@ mod tests {
     fn data_is_cut() {
         assert_eq!(terms(&"x".repeat(1_000)).trim_end().len(), LONGEST);
         assert!(terms(&"word ".repeat(100_000)).len() <= MOST + 10);
-        // A cut inside a character would panic.
+        // Panics if a character is cut.
         terms(&"漢".repeat(100_000));
     }
 }

@@ -59,7 +59,7 @@ pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) 
         "with its times"
     );
 
-    // Renamed and continued here, imported again: nothing is lost and nothing doubled.
+    // After a rename and a new message here, importing again loses and duplicates nothing.
     store.rename(&conversation("b"), "another").await.unwrap();
     store
         .append(&conversation("b"), &user(3, "and on"))
@@ -91,7 +91,7 @@ pub(crate) async fn a_document_that_grew_adds_what_is_new(store: &dyn Store) {
         document.messages
     );
 
-    // One that went another way is another conversation.
+    // A document with diverging messages becomes another conversation.
     document.messages[1] = user(2, "not two");
     let error = store.import(document.clone(), "p").await.unwrap_err();
     assert!(

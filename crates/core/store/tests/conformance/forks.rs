@@ -1,4 +1,4 @@
-//! Forks share what was said before and go their own way after.
+//! Forks share the messages before their point and diverge after it.
 
 use haft_types::{Message, Outcome, Part};
 use serde_json::json;
@@ -109,14 +109,14 @@ pub(crate) async fn a_fork_of_a_fork_reads_all_it_shares(store: &dyn Store) {
         .await
         .unwrap();
     assert_eq!(texts(store, "c").await, ["1", "2", "3", "b1", "c1"]);
-    // Before where the other one began.
+    // Before the point of the other fork.
     store.fork(&conversation("c"), at("d", 2)).await.unwrap();
     store
         .append(&conversation("d"), &user(3, "another third"))
         .await
         .unwrap();
     assert_eq!(texts(store, "d").await, ["1", "2", "another third"]);
-    // At the end, and once more.
+    // At the end, and again.
     store
         .fork(&conversation("c"), NewFork::new(conversation("e")))
         .await

@@ -1,4 +1,4 @@
-//! Requests to log, and whether they read back.
+//! Builds requests to log, and checks that they read back.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::values::conversation;
 use crate::{LoggedRequest, LoggedSegment, SentRequest, Store};
 
-/// Counts bytes: any count will do that is the same each time.
+/// Counts bytes; any stable count is sufficient.
 struct ByteCounter;
 
 impl TokenCounter for ByteCounter {
@@ -19,11 +19,11 @@ impl TokenCounter for ByteCounter {
     }
 }
 
-/// A request of these messages: the first is the system layer, the last the current one and a
+/// Returns a request of `messages`: the first is the system layer, the last the current layer and a
 /// boundary.
 ///
 /// # Panics
-/// Without messages.
+/// If there are no messages.
 pub fn sent(messages: &[&Message]) -> SentRequest {
     let last = messages.len() - 1;
     let segments = messages
@@ -59,11 +59,10 @@ pub fn sent(messages: &[&Message]) -> SentRequest {
     }
 }
 
-/// Checks that request `number` of a conversation reads back as it was sent, whole and as an
-/// outline.
+/// Asserts that request `number` of a conversation reads back as sent, whole and as an outline.
 ///
 /// # Panics
-/// When it does not.
+/// If it does not.
 pub async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &SentRequest) {
     let logged = store
         .request(&conversation(name), number)
@@ -95,7 +94,7 @@ pub async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &Se
     assert_outlined(store, name, &logged).await;
 }
 
-/// The outline of a request says the same as the request itself.
+/// Asserts that the outline of a request agrees with the request itself.
 async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) {
     let outlines = store.request_outlines(&conversation(name)).await.unwrap();
     let outline = outlines

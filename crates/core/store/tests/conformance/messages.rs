@@ -12,7 +12,7 @@ pub(crate) async fn messages_keep_their_order_and_move_the_updated_time(store: &
     create(store, "b", "p").await;
     let a = conversation("a");
     let b = conversation("b");
-    // Ids and times say nothing about the order.
+    // Neither ids nor times determine the order.
     let messages: Vec<_> = [9, 3, 7, 1].map(|n| user(n, &n.to_string())).into();
     for message in &messages {
         store.append(&a, message).await.unwrap();
@@ -121,7 +121,8 @@ pub(crate) async fn a_dropped_append_still_happens(store: &dyn Store) {
         let polled =
             std::future::poll_fn(|context| std::task::Poll::Ready(append.as_mut().poll(context)))
                 .await;
-        // Usually still under way; when it was faster than the look, it is durable already.
+        // Usually the append is still pending; if it was faster than the poll, it is already
+        // durable.
         assert!(polled.is_pending() || matches!(polled, std::task::Poll::Ready(Ok(()))));
     }
     store.flush().await.unwrap();
@@ -238,7 +239,7 @@ pub(crate) async fn pages_are_read_from_the_tail(store: &dyn Store) {
                 .collect::<Vec<_>>(),
         )
     };
-    // Once from the database and once after all of it was read.
+    // Once from the database, and once from memory after all messages were read.
     for _ in 0..2 {
         assert_eq!(page(PageEnd::Newest, 3).await, (22, vec![23, 24, 25]));
         assert_eq!(

@@ -48,7 +48,7 @@ pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
     );
     for (number, request) in (1..).zip(&all) {
         assert_logged(store, "a", number, request).await;
-        // Here none of the messages are stored: all of them came from the engine.
+        // None of the messages are stored here: all of them came from the engine.
         assert_logged(store, "b", number, request).await;
     }
     for beyond in [0, 7, u64::MAX] {
@@ -118,7 +118,7 @@ pub(crate) async fn a_request_of_a_fork_is_made_whole_from_what_it_shares(store:
         "its log is its own"
     );
     assert_logged(store, "b", 1, &request).await;
-    // What becomes of the other one later changes nothing.
+    // Later changes of the origin have no effect.
     let content = Some(vec![Part::text("revised")]);
     store
         .update(

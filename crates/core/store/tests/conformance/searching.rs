@@ -24,7 +24,7 @@ async fn search_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) 
         .unwrap()
 }
 
-/// Each hit as `conversation/message number`.
+/// Returns each hit as `conversation/message number`, sorted.
 fn places(hits: &[SearchHit]) -> Vec<String> {
     let mut places: Vec<String> = hits
         .iter()
@@ -90,7 +90,7 @@ pub(crate) async fn words_are_found_in_messages(store: &dyn Store) {
         "The password is checked [twice]."
     );
     assert_eq!(hits[0].conversation.name, "Conversation a");
-    // What is said later is found as well.
+    // Messages appended after a search are found, too.
     say(store, "a", 4, "one more Login").await;
     assert_eq!(places(&search(store, "login").await), ["a/1", "a/4", "b/3"]);
     let most = store

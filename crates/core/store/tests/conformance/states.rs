@@ -1,4 +1,4 @@
-//! Documents kept with a conversation or a project.
+//! Documents stored with a conversation or a project.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(crate) async fn states_replace_each_other(store: &dyn Store) {
         Some(json!(null))
     );
     assert_eq!(store.state(&a, "unknown").await.unwrap(), None);
-    // Several at once: as they were stored, without those of others and those nobody asked for.
+    // Several keys at once: the requested documents, without those of other conversations.
     store
         .set_state(&a, "cleared", json!({"z": 1, "a": 2}))
         .await
@@ -63,7 +63,7 @@ pub(crate) async fn states_replace_each_other(store: &dyn Store) {
 
 pub(crate) async fn a_project_keeps_states_beside_its_conversations(store: &dyn Store) {
     assert_eq!(store.project_state("p", "notes").await.unwrap(), None);
-    // No conversation is needed, and one of the same name shares nothing.
+    // No conversation is needed, and a conversation with the project's name shares no state.
     store
         .set_project_state("p", "notes", json!([{"z": 1, "a": 2}]))
         .await

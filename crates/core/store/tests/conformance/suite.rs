@@ -1,9 +1,9 @@
-//! What every store promises, written against the trait: the checks that each implementation runs
-//! in its own tests.
+//! The guarantees of every store, written against the trait: the checks that each implementation
+//! runs in its own tests.
 //!
 //! Each check gets an empty store whose clock is a [`TickingClock`].
-//! [`for_each_conformance_check`](crate::for_each_conformance_check) gives their names, so that an
-//! implementation makes a test of each:
+//! [`for_each_conformance_check`](crate::for_each_conformance_check) passes the names of the checks
+//! to a macro, so that an implementation can declare a test for each:
 //!
 //! ```ignore
 //! macro_rules! on_my_store {
@@ -36,7 +36,7 @@ pub use self::logged::{assert_logged, sent};
 pub use self::values::{TickingClock, conversation, id, tick, user};
 use crate::{NewConversation, Store};
 
-/// Gives all checks, as `topic::name` each, to a macro.
+/// Passes all checks, as `topic::name`, to a macro.
 #[macro_export]
 macro_rules! for_each_conformance_check {
     ($each:ident) => {
@@ -90,13 +90,13 @@ macro_rules! for_each_conformance_check {
     };
 }
 
-/// Makes [`run`] out of the modules the checks are in.
+/// Generates [`run`] from the modules of the checks.
 macro_rules! make_run {
     ($($module:ident::$check:ident),+ $(,)?) => {
-        /// Runs the check of this name.
+        /// Runs the check named `check`.
         ///
         /// # Panics
-        /// When the store does not do what the check wants, or no check has the name.
+        /// If the store fails the check, or no check has the name.
         pub async fn run(check: &str, store: &dyn Store) {
             match check {
                 $(stringify!($check) => Box::pin($module::$check(store)).await,)+

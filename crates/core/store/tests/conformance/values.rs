@@ -1,15 +1,15 @@
-//! A clock that ticks by itself, and short ways to make values.
+//! A clock that advances with each reading, and helpers that create values.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use haft_types::{Clock, ConversationId, Message, MessageId, Role, Timestamp};
 
-/// Each look at it is a second later than the one before.
+/// A clock that advances by one second with each reading.
 pub struct TickingClock(AtomicI64);
 
 impl TickingClock {
-    /// One that shows `tick(0)` first.
+    /// Returns a clock whose first reading is `tick(0)`.
     pub fn new() -> Arc<Self> {
         Arc::new(Self(AtomicI64::new(0)))
     }
@@ -21,7 +21,7 @@ impl Clock for TickingClock {
     }
 }
 
-/// What the ticking clock shows at its `n`th look, from 0.
+/// Returns the `n`th reading of the ticking clock, from 0.
 ///
 /// # Panics
 /// Beyond the year 9999.
@@ -29,12 +29,12 @@ pub fn tick(n: i64) -> Timestamp {
     Timestamp::from_second(1_794_736_800 + n).unwrap()
 }
 
-/// The conversation of this id.
+/// Returns the conversation id `id`.
 pub fn conversation(id: &str) -> ConversationId {
     ConversationId::new(id)
 }
 
-/// The message id whose first eight digits are `n` in hex.
+/// Returns the message id whose first eight digits are `n` in hexadecimal.
 ///
 /// # Panics
 /// Never: every number gives an id.
@@ -44,7 +44,7 @@ pub fn id(n: u32) -> MessageId {
         .unwrap()
 }
 
-/// The user's message with [`id`] and [`tick`] of `n`.
+/// Returns a user message with the [`id`] and the [`tick`] of `n`.
 pub fn user(n: u32, text: &str) -> Message {
     Message::text(id(n), Role::User, text, tick(i64::from(n)))
 }

@@ -1,4 +1,4 @@
-//! Messages of every shape, for property tests.
+//! Strategies that generate messages of every form, for property tests.
 
 use haft_types::{
     Envelope, Image, LlmMetadata, Message, MessageId, Part, Role, Thinking, Timestamp, ToolCall,
@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Any text, with the characters that break things.
+/// Generates texts that include characters which need escaping.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         ".{0,40}",
@@ -117,7 +117,7 @@ fn llm_metadata() -> impl Strategy<Value = LlmMetadata> {
         )
 }
 
-/// Any message; its short id is `n`.
+/// Generates messages whose short id is `n`.
 pub(crate) fn message(n: u32) -> impl Strategy<Value = Message> {
     let role = prop_oneof![
         Just(Role::System),

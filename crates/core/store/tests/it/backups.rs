@@ -1,4 +1,4 @@
-//! Backups: when they are made, what they hold, and how one is put back.
+//! Tests when backups are made, what they contain, and how one is restored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn backups(place: &Place) -> Backups {
     )
 }
 
-/// Opens the store as a session does, with backups, and closes it again.
+/// Opens the store as a session does, with backups, optionally appends a message, and closes it.
 async fn session(place: &Place, message: Option<u32>) {
     session_at(place, message, TickingClock::new()).await;
 }
@@ -36,8 +36,8 @@ async fn session_at(place: &Place, message: Option<u32>, clock: Arc<dyn Clock>) 
         || SqliteStore::open(&place.path(), &StoreConfig::default(), Arc::clone(&clock)).unwrap();
     let mut store = open();
     store.keep_backups(&folder(place)).unwrap();
-    // Waits for the backup that opening makes beside everything else, so that the message surely
-    // comes after it.
+    // Waits for the backup that opening makes in the background, so that the message comes after
+    // it.
     drop(store);
     if let Some(n) = message {
         open()
@@ -89,7 +89,7 @@ async fn opening_makes_one_if_anything_changed() {
     assert_eq!(backups(&place).list().unwrap().len(), 3);
 }
 
-/// A clock that can be set.
+/// A clock that tests can set.
 struct Set(AtomicI64);
 
 impl Clock for Set {
@@ -108,7 +108,7 @@ async fn a_clock_set_back_neither_stops_nor_mixes_them() {
     }
     let all = backups(&place).list().unwrap();
     assert_eq!(all.len(), 10);
-    // The last in the list is the last that was made, whatever its time says.
+    // The last in the list is the newest, regardless of its time.
     backups(&place).restore(&all[9].path).unwrap();
     // It was made when the last session began, before or after that session's own message.
     assert!(count(&place).await >= 13);
@@ -151,14 +151,14 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
         1,
         "the index follows"
     );
-    // What was replaced is there as well, and can be put back.
+    // A backup of the replaced database exists and can be restored, too.
     let replaced = backups(&place).list().unwrap().pop().unwrap();
     assert!(replaced.name.contains("replaced"), "{replaced:?}");
     backups(&place).restore(&replaced.path).unwrap();
     assert_eq!(count(&place).await, 2);
 }
 
-/// Restoring must not depend on the present database being any good.
+/// Restoring works without a usable database.
 #[tokio::test]
 async fn a_lost_or_damaged_database_is_replaced() {
     let place = place_with_a().await;
@@ -175,7 +175,7 @@ async fn a_lost_or_damaged_database_is_replaced() {
         fs::remove_file(place.path()).unwrap();
         if let Some(damage) = damage {
             fs::write(place.path(), damage.repeat(50)).unwrap();
-            // A log that belongs to something else must not be replayed over the restored one.
+            // A log of another database must not be replayed over the restored one.
             fs::write(
                 place.path().with_file_name("conversations.db-wal"),
                 damage.repeat(50),

@@ -1,4 +1,4 @@
-//! Conversations in memory: answered from there only while it is the truth.
+//! Tests of conversations in memory, which are used only while they match the database.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn cached(place: &Place, config: &StoreConfig) -> SqliteStore {
     place.try_open_with(config).unwrap()
 }
 
-/// Hits and misses so far.
+/// Returns the numbers of hits and misses.
 fn counts(store: &SqliteStore) -> (u64, u64) {
     (
         store.statistics().cache_hits,
@@ -35,7 +35,7 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
     assert_eq!(store.messages(&a).await.unwrap().len(), 3);
     assert_eq!(store.messages(&a).await.unwrap().len(), 3);
     assert_eq!(counts(&store), (1, 1));
-    // Another process appends.
+    // Another process appends a message.
     other.append(&a, &user(4, "4")).await.unwrap();
     assert_eq!(
         store.messages(&a).await.unwrap(),
@@ -46,7 +46,7 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
         other.page(&a, PageEnd::Newest, 2).await.unwrap()
     );
     assert_eq!(counts(&store), (3, 1));
-    // It revises: what is in memory is void.
+    // The other process revises a message: the copy in memory is invalid.
     let content = Some(vec![Part::text("revised")]);
     other
         .update(
@@ -64,7 +64,7 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
         "revised"
     );
     assert_eq!(counts(&store), (3, 2));
-    // It deletes.
+    // The other process deletes the conversation.
     other.delete(&a).await.unwrap();
     assert_eq!(store.messages(&a).await.unwrap(), []);
 }

@@ -1,4 +1,4 @@
-//! The promises of every store, held against the embedded one and with a cache in it.
+//! Runs the conformance checks on the SQLite store, without and with a cache.
 
 macro_rules! on_each_store {
     ($($topic:ident::$check:ident),+ $(,)?) => {

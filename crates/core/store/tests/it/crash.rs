@@ -1,4 +1,4 @@
-//! A killed process loses nothing it acknowledged.
+//! Tests that a killed process loses no acknowledged message.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -7,12 +7,12 @@ use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
 
 use crate::support::{Place, TickingClock, conversation, user};
 
-/// How the child finds the database; only the parent below sets it.
+/// Environment variable with the database's path for the child; only the parent test sets it.
 const PATH: &str = "STORE_TEST_PATH";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Not a test by itself: the process that is killed. It appends until it dies, and says so after
-/// each append.
+/// The process that is killed, not a test: it appends until it dies, and prints each
+/// acknowledgment.
 #[tokio::test]
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
@@ -29,7 +29,7 @@ async fn child() {
             .await
             .unwrap();
         let mut out = std::io::stdout();
-        // The parent may be gone; then there is nobody to tell.
+        // If the parent has exited, printing fails; ignore that.
         if writeln!(out, "\n{ACKNOWLEDGED}{n}")
             .and_then(|()| out.flush())
             .is_err()
@@ -50,8 +50,8 @@ fn start(place: &Place) -> Child {
         .unwrap()
 }
 
-/// Reads acknowledgements until there are `enough`, kills the child, and reads those it had still
-/// written.
+/// Reads until there are `enough` acknowledgments, kills the child, and reads the rest of its
+/// output.
 fn kill_after(mut child: Child, enough: usize) -> Vec<u32> {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
@@ -65,7 +65,7 @@ fn kill_after(mut child: Child, enough: usize) -> Vec<u32> {
     child.kill().unwrap();
     out.read_to_string(&mut text).unwrap();
     child.wait().unwrap();
-    // The last line may be cut: then it is not an acknowledgement.
+    // The last line may be incomplete, and then it is no acknowledgment.
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     whole
         .lines()
@@ -82,7 +82,7 @@ async fn every_acknowledged_message_survives_a_kill_exactly_once() {
         .await
         .unwrap();
     let mut acknowledged = Vec::new();
-    // The kill falls anywhere in the append after those counted here.
+    // The kill comes at any time during the appends after those counted here.
     for enough in [1, 3, 40, 2, 17, 90, 5, 61] {
         acknowledged.extend(kill_after(start(&place), enough));
         let store = place.open();

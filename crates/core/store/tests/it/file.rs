@@ -1,5 +1,4 @@
-//! The database file: who may read it, what is refused, what damage does, and several users at
-//! once.
+//! Tests of the database file: its mode, rejected files, damage, and concurrent use.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +43,7 @@ async fn folder_and_files_are_for_their_owner_only() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = place.path().parent().unwrap().to_path_buf();
     assert_eq!(mode(&folder), 0o700);
-    // A search makes its index, a lock its file.
+    // A search creates its index; a lock creates its file.
     let _lock = store.lock(&conversation("a")).await.unwrap();
     store
         .search(SearchQuery {
@@ -120,7 +119,7 @@ async fn the_settings_that_keep_promises_are_on() {
     );
 }
 
-/// A database as the first format left it: two messages, and a fact about the second.
+/// Creates a database in the first format: two messages, and a fact about the second.
 fn make_first_format(path: &Path) {
     fs::create_dir(path.parent().unwrap()).unwrap();
     change(
@@ -177,7 +176,7 @@ async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
         .await
         .unwrap();
     store.append(&a, &user(3, "3")).await.unwrap();
-    // The fact came with a place, so that a fork before it goes without.
+    // The migrated fact has a position, so a fork before it does not contain it.
     let fork = async |name: &str, n| {
         let fork = NewFork {
             at: Some(id(n)),
@@ -284,7 +283,7 @@ fn a_place_that_cannot_be_is_an_error_with_its_path() {
     assert!(error.to_string().contains("conversations.db"), "{error}");
 }
 
-/// Everything a reader and a writer do; what matters is that it returns.
+/// Calls every kind of read and write; only returning without a panic matters.
 async fn use_everything(place: &Place) -> Result<(), StoreError> {
     let store = place.try_open()?;
     let a = conversation("a");
@@ -301,7 +300,7 @@ async fn a_damaged_file_gives_errors_and_never_a_panic() {
     fill(&place).await;
     let sound = fs::read(place.path()).unwrap();
     let mut refused = 0;
-    // Every part of every page in turn is overwritten; the first 100 bytes are the header.
+    // Overwrites one part after the other; the first 100 bytes are the header.
     for start in (100..sound.len()).step_by(1_009) {
         let mut damaged = sound.clone();
         let end = sound.len().min(start + 512);

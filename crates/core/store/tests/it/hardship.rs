@@ -1,4 +1,4 @@
-//! A full disk, a folder that cannot be written to, a clock that goes backwards.
+//! Tests of a full disk, a folder without write permission, and a clock that goes backwards.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::support::{Place, TickingClock, conversation, tick, user};
 
 const PATH: &str = "HARDSHIP_TEST_PATH";
 
-/// Not a test by itself: a process that appends until it cannot, and says so.
+/// A helper process, not a test: it appends until an append fails, and prints the results.
 #[tokio::test]
 #[ignore = "run by the tests below as a process of its own"]
 async fn child() {
@@ -50,12 +50,12 @@ async fn child() {
     }
 }
 
-/// What the child said.
+/// The parsed output of the child.
 struct Said {
     acknowledged: Vec<u32>,
-    /// Why it ended.
+    /// The error that ended it.
     refused: String,
-    /// How many messages it could still read then.
+    /// The number of messages it could still read.
     reads: Option<usize>,
 }
 
@@ -132,9 +132,9 @@ async fn a_full_disk_is_told_and_takes_nothing_with_it() {
             refused.contains("conversations.db") && refused.contains("full"),
             "{refused}"
         );
-        // A store that cannot even be opened has acknowledged nothing.
+        // A store that cannot be opened has acknowledged no message.
         assert_eq!(reads.unwrap_or(0), acknowledged.len(), "reading goes on");
-        // Room again: all that was acknowledged is there, and it goes on.
+        // With free space again, all acknowledged messages exist and appending works.
         let store = place.open();
         let stored = store.messages(&conversation("a")).await.unwrap();
         assert_eq!(stored.len(), acknowledged.len(), "from write {from} on");
@@ -145,11 +145,11 @@ async fn a_full_disk_is_told_and_takes_nothing_with_it() {
     }
 }
 
-/// A small disk of its own, gone with this.
+/// A small mounted disk that is unmounted when dropped.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// None, with a line that says so, where nothing may be mounted.
+    /// Returns `None` and prints a line if the process may not mount.
     fn of(size: &str) -> Option<Self> {
         let disk = Self(tempfile::tempdir().unwrap());
         if disk.mount(&format!("size={size}")) {
@@ -197,7 +197,7 @@ async fn a_disk_that_really_fills_up_loses_nothing() {
         said.refused
     );
     assert_eq!(said.reads, Some(said.acknowledged.len()), "reading goes on");
-    // Room again: all that was acknowledged is there, and it goes on.
+    // With free space again, all acknowledged messages exist and appending works.
     assert!(disk.mount("remount,size=20m"));
     let store = open();
     assert_eq!(
@@ -215,7 +215,7 @@ async fn a_folder_that_cannot_be_written_to_is_told_and_left_alone() {
     let place = place_with_a().await;
     let folder = place.path().parent().unwrap().to_path_buf();
     let before = fs::read(place.path()).unwrap();
-    // A program that anyone may run: the folder it was built in may be private.
+    // A program that every user may run; its build folder may be private.
     let program = folder.parent().unwrap().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let allow =
@@ -226,7 +226,7 @@ async fn a_folder_that_cannot_be_written_to_is_told_and_left_alone() {
     allow(&place.path(), 0o444);
     allow(&folder, 0o555);
     let mut command = Command::new(&program);
-    // Root may write anywhere.
+    // Root can write anywhere.
     if rustix::process::geteuid().is_root() {
         use std::os::unix::process::CommandExt;
         command.uid(65_534).gid(65_534);
@@ -245,7 +245,7 @@ async fn a_folder_that_cannot_be_written_to_is_told_and_left_alone() {
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 
-/// A clock that can be set.
+/// A clock that tests can set.
 struct Set(AtomicI64);
 
 impl Clock for Set {

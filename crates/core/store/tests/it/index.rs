@@ -1,4 +1,4 @@
-//! The search index is made from the conversations, and again when it is lost.
+//! Tests that the search index is built from the conversations, and again if it is lost.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ async fn what_several_index_at_once_is_found_once() {
     assert_eq!(found, [1; 4]);
 }
 
-/// Nobody searches, and yet it is filled: a search then has little left to do.
+/// The index is filled even without a search, so that the first search has little left to do.
 #[tokio::test]
 async fn it_is_filled_when_nothing_else_happens() {
     let place = place_with_an_apple().await;
@@ -64,7 +64,7 @@ async fn it_is_filled_when_nothing_else_happens() {
         .append(&conversation("a"), &user(1_000, "one more"))
         .await
         .unwrap();
-    // Waits for it as long as it takes: the time decides nothing.
+    // Waits without a limit, so that no timing decides the test.
     let indexed = || {
         let index = rusqlite::Connection::open(&index).ok()?;
         index

@@ -1,4 +1,4 @@
-//! What goes in comes out, whatever it is.
+//! Property tests: every message is read back unchanged.
 
 use haft_store::{ConversationDocument, NewConversation, SqliteStore, Store};
 use haft_types::Message;
@@ -38,7 +38,7 @@ fn append_then_read_and_export_then_parse_are_the_identity() {
         );
         Ok(())
     };
-    // No file of past failures: the seed of a failure is printed, and it becomes a test of its own.
+    // No file of past failures: a failure prints its seed, which becomes a test.
     let config = Config {
         cases: 64,
         failure_persistence: None,

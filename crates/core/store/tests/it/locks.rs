@@ -1,4 +1,4 @@
-//! One writer at a time per conversation, between stores and processes.
+//! Tests that a conversation has one writer at a time, among stores and among processes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -58,7 +58,7 @@ async fn nobody_else_writes_while_one_has_the_right() {
     assert_held_by(&other.rename(&a, "name").await.unwrap_err(), us);
     assert_held_by(&other.lock(&a).await.unwrap_err(), us);
     assert_held_by(&one.lock(&a).await.unwrap_err(), us);
-    // Reading, forking and every other conversation go on.
+    // Reading, forking and writing to other conversations still work.
     assert_eq!(other.messages(&a).await.unwrap().len(), 1);
     other
         .fork(&a, NewFork::new(conversation("b")))
@@ -124,7 +124,7 @@ async fn a_right_leaves_no_file_behind() {
 
 const PATH: &str = "LOCK_TEST_PATH";
 
-/// Not a test by itself: a process that takes the right and keeps it until it is killed.
+/// A helper process, not a test: it takes the lock and keeps it until it is killed.
 #[tokio::test]
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {

@@ -1,4 +1,4 @@
-//! The store seen from outside.
+//! Tests the store's public interface.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The log of requests over restarts and with several writers, and its size.
+//! Tests of the request log across restarts and with several writers, and of its size.
 
 use haft_store::conformance::{assert_logged, sent};
 use haft_store::{NewConversation, Store};
@@ -30,7 +30,7 @@ async fn after_a_restart_and_beside_another_writer_requests_are_still_difference
             .create(NewConversation::new(a.clone(), "p"))
             .await
             .unwrap();
-        // Nobody waits: dropping the store does.
+        // Dropping the store waits for the write.
         drop(store.log_request(&a, requests[0].clone()));
     }
     let store = place.open();
@@ -80,7 +80,7 @@ async fn the_log_grows_with_what_is_new_only() {
     );
 }
 
-/// A clear message of damage instead of a request that was never sent.
+/// The error reports damage; the log never returns a request that was not sent.
 #[tokio::test]
 async fn a_changed_message_row_is_noticed() {
     let place = Place::new();

@@ -6,7 +6,7 @@ pub(crate) use haft_store::conformance::{TickingClock, conversation, id, tick, u
 use haft_store::{SqliteStore, StoreConfig, StoreError};
 use tempfile::TempDir;
 
-/// A folder that goes away with its database.
+/// A temporary folder for a database.
 pub(crate) struct Place(TempDir);
 
 impl Place {
@@ -18,7 +18,7 @@ impl Place {
         self.0.path().join("data").join("conversations.db")
     }
 
-    /// Without a cache: what is read comes from the database.
+    /// Opens the store without a cache: every read comes from the database.
     pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreError> {
         self.try_open_with(&StoreConfig {
             cache_conversations: 0,

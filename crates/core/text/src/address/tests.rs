@@ -7,8 +7,7 @@ fn public(text: &str) -> bool {
 }
 
 /// First and last address of every range that IANA's registries of special-purpose addresses call
-/// not globally reachable, of multicast, and of what was given to nobody; and metadata services of
-/// clouds.
+/// not globally reachable, of multicast, and of unassigned ranges; and metadata services of clouds.
 const SPECIAL: &[(&str, &str)] = &[
     ("0.0.0.0", "0.255.255.255"),
     ("10.0.0.0", "10.255.255.255"),
@@ -25,19 +24,19 @@ const SPECIAL: &[(&str, &str)] = &[
     ("203.0.113.0", "203.0.113.255"),
     ("224.0.0.0", "239.255.255.255"),
     ("240.0.0.0", "255.255.255.255"),
-    // Loopback, unspecified, and addresses of IPv4 in the oldest way of writing them.
+    // Loopback, unspecified, and IPv4-compatible addresses.
     ("::", "::ffff:ffff"),
-    // Translation that a network does for itself.
+    // Local-use translation.
     ("64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"),
     // Discard, dummy.
     ("100::", "100::1:ffff:ffff:ffff:ffff"),
     // Protocol assignments: Teredo, benchmarks, ORCHID, drone identification.
     ("2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff"),
     ("2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"),
-    // 6to4, whatever is inside.
+    // 6to4, with any embedded address.
     ("2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     ("3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff"),
-    // Given to nobody yet; segment routing at 5f00.
+    // Not assigned yet; segment routing at 5f00.
     ("4000::", "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     // Unique local, link-local, site-local, multicast.
     ("fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
@@ -113,7 +112,7 @@ fn the_internet_is_public() {
     }
 }
 
-/// What the fetcher of web pages went by before there was one list.
+/// The former rule of the web fetcher, before there was one list.
 fn was_public_to_the_fetcher(address: IpAddr) -> bool {
     let old = |address: Ipv4Addr| {
         let [a, b, c, _] = address.octets();
@@ -143,7 +142,7 @@ fn was_public_to_the_fetcher(address: IpAddr) -> bool {
     }
 }
 
-/// What the proxy of the sandbox went by, written another way: with the ranges' ends.
+/// The former rule of the sandbox's proxy, written in another way: with the ends of the ranges.
 fn was_public_to_the_proxy(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let between = |address: IpAddr| {
@@ -164,7 +163,7 @@ fn was_public_to_the_proxy(address: IpAddr) -> bool {
     }
 }
 
-/// Addresses of which many lie in special ranges or at their edges.
+/// Generates addresses, many of them in special ranges or at their edges.
 fn addresses() -> impl Strategy<Value = IpAddr> {
     let edge = (0..SPECIAL.len(), any::<bool>(), -2_i64..=2).prop_map(|(which, last, by)| {
         let text = if last {
@@ -200,7 +199,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// One list took the place of two that disagreed: nothing is public that was not public to both.
+    /// One list replaced two that disagreed: an address is public only if it was public in both.
     #[test]
     fn it_is_as_strict_as_both_lists_before_it(address in addresses()) {
         let both = was_public_to_the_fetcher(address) && was_public_to_the_proxy(address);

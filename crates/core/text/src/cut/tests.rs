@@ -91,7 +91,8 @@ proptest! {
             let (head, tail) = cut.text.split_once(&format!("{marker}\n")).unwrap();
             let head = if text.starts_with(head) { head } else { head.strip_suffix('\n').unwrap() };
             prop_assert!(text.starts_with(head) && text.ends_with(tail));
-            // A line end added before the marker may also be the one that was cut off there.
+            // The text before the marker may end in an added line break that is also the one that
+            // was cut off.
             let shown = text.len() as u64 - cut.omitted_bytes;
             let seen = (head.len() + tail.len()) as u64;
             prop_assert!(seen == shown || seen == shown + 1);

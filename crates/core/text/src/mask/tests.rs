@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A key of the given shape, made of all of its letters in turn.
+/// Returns a key of the shape that uses every letter of its alphabet in turn.
 fn made(shape: &shapes::Shape) -> String {
     let alphabet: Vec<u8> = (b'!'..=b'~')
         .filter(|byte| shape.alphabet.has(*byte))
@@ -69,7 +69,7 @@ fn what_surrounds_a_secret_stays() {
     assert_eq!(masked(&format!("t={token};")), "t=[masked: web token];");
 }
 
-/// Code, not keys: a masker that takes these away makes the model blind.
+/// Code without keys: masking it would hide code from the model.
 #[test]
 fn ordinary_code_is_left_alone() {
     for text in [

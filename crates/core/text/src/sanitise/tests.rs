@@ -102,7 +102,7 @@ fn bytes_that_are_not_text_are_replaced() {
     assert_eq!(sanitise_bytes(b"a\xff\x00b\x1b[1m"), "a\u{fffd}␀b");
 }
 
-/// Text made mostly of what sequences are made of.
+/// Generates text that consists mostly of fragments of terminal sequences.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\x1b".to_owned()),

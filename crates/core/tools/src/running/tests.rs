@@ -111,7 +111,7 @@ async fn at_the_end_of_a_run_everything_is_ended_and_written_down() {
     assert!(slow.ending().is_some() && session.terminal.ending().is_some());
     assert_eq!(reports[1].phase, TaskPhase::Killed);
 
-    // A later haft knows as much.
+    // A later process learns of the reported ends.
     let later = crate::testing::running(ON());
     let started = |id: &str| {
         Envelope::success("").with_data(

@@ -1,4 +1,4 @@
-//! How the registry runs a call, with everything a call is given.
+//! Tests how the registry runs a call.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::testing::Bench;
 
-/// Says what it was given, or what it was made to do.
+/// A tool that runs a function on its arguments.
 struct Echo {
     spec: ToolSpec,
     does: fn(&Value) -> ToolOutput,

@@ -1,4 +1,4 @@
-//! What a call opens for writing is what it declared before it was permitted.
+//! Tests that a call writes only files that it declared before approval.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ const WRITES: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::MOVED_TO);
 
-/// Sees every write below some folders.
+/// Records every write below some folders.
 struct Watch {
     descriptor: OwnedFd,
     folders: Vec<(i32, PathBuf)>,
@@ -53,7 +53,7 @@ impl Watch {
         }
     }
 
-    /// Every path that was written, created, moved or removed.
+    /// Returns every path that was written, created, moved or removed.
     fn written(&self) -> BTreeSet<PathBuf> {
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = Reader::new(&self.descriptor, &mut buffer);
@@ -73,7 +73,7 @@ impl Watch {
     }
 }
 
-/// A call that each tool takes, in a project where it does something. Further ones come after it.
+/// Returns valid calls of the tool for the project of [`project`].
 fn calls(tool: &str) -> Vec<Value> {
     match tool {
         "read_file" => vec![
@@ -165,7 +165,7 @@ async fn project() -> Bench {
     bench
 }
 
-/// The files a call says it writes; none where it says nothing of files.
+/// Returns the files that a call declares to write; none if it declares no files.
 fn declared(bench: &Bench, tool: &dyn Tool, arguments: &Value) -> BTreeSet<PathBuf> {
     let Intent::Files(files) = tool.intent(arguments) else {
         return BTreeSet::new();
@@ -190,7 +190,7 @@ async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
         );
     }
     let before: BTreeSet<_> = everything_below(&top);
-    // Outside the project, too: a call must not leave it.
+    // Including files outside the project, which no call may touch.
     let watch = Watch::below(&[&top]);
     bench.run(tool.as_ref(), arguments.clone()).await;
     let appeared = everything_below(&top)
@@ -230,7 +230,7 @@ async fn what_a_call_writes_was_declared() {
     }
 }
 
-/// A test that sees nothing would pass, too.
+/// Guards against a watch that reports nothing.
 #[tokio::test]
 async fn a_write_is_seen() {
     let bench = project().await;

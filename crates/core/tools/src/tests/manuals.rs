@@ -1,4 +1,4 @@
-//! What is said of the tools beside their specifications, and the names other agents gave them.
+//! Tests of the tools' manuals, and of the names that other agents use for the tools.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn no_two_tools_answer_to_one_name() {
     assert_eq!(names.len(), before);
 }
 
-/// Classic calls as their users know them, and what they become.
+/// Calls as other agents write them, and the calls they are converted to.
 #[test]
 fn classic_parameters_are_understood() {
     let cases = [

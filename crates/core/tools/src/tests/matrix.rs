@@ -1,5 +1,5 @@
-//! Every kind of text file, edited by every tool: the bytes outside the edit and everything else of
-//! the file stay.
+//! Edits every kind of text file with every tool: all bytes outside the edit and all other
+//! properties of the file stay.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -47,7 +47,7 @@ enum Kind {
     HardLink,
 }
 
-/// Which line is edited.
+/// The line that is edited.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Middle,
@@ -69,7 +69,7 @@ impl Ends {
 }
 
 impl Written {
-    /// Lines that need the encoding, and show it.
+    /// Returns lines that need the encoding.
     fn lines(self) -> [&'static str; 3] {
         match self {
             Self::Latin1 => [
@@ -101,7 +101,7 @@ impl Written {
     }
 }
 
-/// A file before and after.
+/// A file before and after the edit.
 struct Case {
     before: Vec<u8>,
     after: Vec<u8>,
@@ -117,8 +117,8 @@ impl Case {
         let mut before = String::new();
         let mut after = String::new();
         for (index, line) in lines.into_iter().enumerate() {
-            // A new line ends as the one it replaces; where that ends without a break, as the one
-            // before.
+            // A new line ends like the line it replaces; if that has no line break, like the line
+            // before it.
             let end = ends.of(index);
             let is_last = index + 1 == lines.len();
             let own = if is_last && matches!(last, Last::Open) {
@@ -170,7 +170,7 @@ fn calls() -> [(Arc<dyn Tool>, Value); 4] {
     ]
 }
 
-/// The file as it lies on disk; `file` may only be a link to it.
+/// Writes the file; `file` may be a link to it.
 fn lay_out(bench: &Bench, kind: Kind, bytes: &[u8], mode: u32) -> PathBuf {
     let real = match kind {
         Kind::Plain => bench.write("file", bytes),
@@ -279,8 +279,8 @@ fn trials() -> Vec<Trial> {
                     let case = Arc::new(Case::new(ends, last, written, place));
                     for mode in [0o644, 0o755, 0o400] {
                         for kind in [Kind::Plain, Kind::Link, Kind::HardLink] {
-                            // One tool after the other, so that each meets every value of
-                            // everything.
+                            // The tools take turns, so that each is tried with every value of every
+                            // property.
                             let (tool, call) =
                                 &calls[(trials.len() + trials.len() / 9) % calls.len()];
                             let name = &tool.spec().name;

@@ -1,4 +1,4 @@
-//! `list_code_definition_names`, which an extension brings.
+//! Tests of `list_code_definition_names`, which an extension provides.
 
 use serde_json::json;
 
@@ -43,7 +43,7 @@ async fn a_file_is_listed_with_what_lies_in_what() {
         output.envelope.data,
         json!({"path": "src/lib.rs", "files": 1, "definitions": 3})
     );
-    // Named by itself a file is listed whatever ignore files say.
+    // A named file is listed regardless of ignore files.
     assert_eq!(
         text(&bench, "src/skipped.rs").await,
         "src/skipped.rs\n  1-1 function skipped"

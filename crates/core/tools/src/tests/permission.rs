@@ -1,5 +1,5 @@
-//! What the permissions make of calls of the real tools: every file a call reads or writes is
-//! looked at, whatever the spelling.
+//! Tests permissions with the real tools: every file that a call reads or writes is checked, for
+//! every spelling of its path.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::testing::{Bench, builtin};
 
-/// Every classic name of a tool means that tool in a rule too.
+/// An alias in a rule refers to the tool that has the alias.
 #[test]
 fn classic_names_agree_with_the_tools() {
     for tool in builtin() {
@@ -27,7 +27,7 @@ fn classic_names_agree_with_the_tools() {
     }
 }
 
-/// A project with the folders the calls below name.
+/// Returns a project with the folders of the calls below.
 fn project() -> Bench {
     let bench = Bench::new();
     for inside in ["src", "sub", "out", ".git/hooks"] {
@@ -101,7 +101,7 @@ fn protected_files_are_asked_about_in_every_mode_that_edits() {
             "{mode}"
         );
     }
-    // Where no output is named, the text goes beside the document.
+    // Without an output path, the text is written beside the document.
     let permissions = permissions(PermissionMode::AcceptEdits, &[], &[]);
     let hidden = decide(
         &permissions,
@@ -180,7 +180,8 @@ fn rules_on_other_tools_hold_for_what_is_read_and_written() {
     );
 }
 
-/// A folder may be read whose files may not: who walks through it leaves them out, and says so.
+/// A folder may be readable though its files are denied: tools that walk it omit them and report
+/// that.
 #[tokio::test]
 async fn walks_leave_out_what_rules_keep_from_being_read() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! What whoever is asked sees of a change before it is made.
+//! Tests of the preview of a change that is shown for approval.
 
 use haft_tool::{Foreseen, Tool};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::files::replace_in_file;
 use crate::files::write_to_file;
 use crate::testing::Bench;
 
-/// A project with one file that was read.
+/// Returns a project with one file that was read.
 async fn project() -> Bench {
     let bench = Bench::new();
     bench.write("a.txt", "one\ntwo\nthree\n");
@@ -116,7 +116,7 @@ async fn files_that_come_go_or_move() {
     assert_eq!(shown, "--- a.txt\n+++ c.txt\n");
 }
 
-/// Nobody is asked about them: what the call would fail with is known before.
+/// A call that would fail needs no approval.
 #[tokio::test]
 async fn what_would_fail_has_no_preview() {
     let bench = project().await;

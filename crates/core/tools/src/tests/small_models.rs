@@ -1,5 +1,5 @@
-//! What small models really send, and what they are told: every message names what is there, and
-//! none repeats the advice that has just failed.
+//! Tests of real inputs of small models: every error names existing files or texts, and no error
+//! repeats advice that has just failed.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ async fn labels_of_other_programs_stay_text_where_the_markers_are_right() {
         )
         .await;
     assert_eq!(bench.read("letter.txt"), b"a\n");
-    // Two ways to read it are none.
+    // An ambiguous diff is rejected.
     let (code, _) = bench
         .err(
             &replace_in_file::tool(),

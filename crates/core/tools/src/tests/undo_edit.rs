@@ -1,4 +1,4 @@
-//! `undo_edit`, which an extension brings.
+//! Tests of `undo_edit`, which an extension provides.
 
 use std::path::PathBuf;
 
@@ -99,7 +99,7 @@ async fn when_everything_is_left_it_is_an_error() {
     );
 }
 
-/// What an undo put there: the file on disk, and how the report tells it.
+/// Writes a file as an undo would, and returns the report of it.
 fn put_back(bench: &Bench, name: &str, content: &str, diff: &str) -> UndoneFile {
     let path = bench.write(name, content);
     let state = FileState {

@@ -145,7 +145,7 @@ proptest! {
     }
 }
 
-/// Tokens are of no interest here.
+/// A counter for tests in which token counts are irrelevant.
 struct NoCount;
 
 impl TokenCounter for NoCount {
@@ -194,7 +194,7 @@ fn a_kept_message_has_no_spare_room() {
         );
     }
     assert_eq!(entry.message.content.capacity(), 2);
-    // What only replies have, and of them one in two, is no part of every message.
+    // Fields that only replies have are stored outside of the message struct.
     assert!(size_of::<Message>() <= 160, "{}", size_of::<Message>());
 }
 

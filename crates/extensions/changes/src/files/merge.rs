@@ -186,12 +186,12 @@ mod tests {
                 let new: Vec<String> = (0..count).map(|line| format!("{name} {line}\n")).collect();
                 [&text[..at], &new, &text[at + 1..]].concat()
             };
-            // The second edit comes first, because it does not move the position of the other.
+            // The second edit is made first, because it does not move the position of the other.
             let with_second = edit(&base, second, b, "second");
             let with_both = edit(&with_second, first, a, "first");
             let with_first = edit(&base, first, a, "first");
             let join = |text: &[String]| text.concat().into_bytes();
-            // `second` was made on top of `first`, which is taken back.
+            // `second` was made on top of `first`, which is undone.
             prop_assert_eq!(text(&join(&with_first), &join(&with_both), &join(&base)), Ok(join(&with_second)));
         }
 

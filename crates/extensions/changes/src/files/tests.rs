@@ -110,7 +110,7 @@ fn what_someone_else_changed_since_is_left_and_named_and_the_rest_is_taken_back(
         ["mine", "theirs", "created"].map(|name| desk.read(name)),
         ["old", "theirs", "theirs too"]
     );
-    // Put back as haft left it, the rest can be taken back too.
+    // After the file is back in the state that haft left, it can be undone, too.
     desk.write("theirs", "new");
     assert_eq!(desk.undo(&Target::LastCall).paths.len(), 2);
     assert_eq!(desk.read("theirs"), "old");
@@ -252,7 +252,7 @@ fn a_folder_that_became_a_link_leads_nowhere() {
     let desk = Desk::new();
     let outside = tempfile::tempdir().unwrap();
     desk.edit("1", &["folder/a"], |desk| desk.write("folder/a", "new"));
-    // The same file at the other end: only the way there is different.
+    // An identical file at the target: only the path differs.
     fs::rename(desk.path("folder"), outside.path().join("folder")).unwrap();
     symlink(outside.path().join("folder"), desk.path("folder")).unwrap();
     let report = desk.undo(&Target::LastCall);

@@ -51,7 +51,7 @@ fn conversation(id: &str) -> ConversationId {
     ConversationId::new(id)
 }
 
-/// Bytes that do not pack.
+/// Returns bytes that do not compress.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut next = || {
@@ -63,7 +63,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// One call that changed one file from nothing to `bytes`.
+/// Records one call that changed one file from absent to `bytes`.
 fn change(versions: &SqliteVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
     let path = PathBuf::from(path);
     versions
@@ -160,7 +160,7 @@ fn a_call_keeps_its_first_before_and_its_last_after() {
     );
     assert_eq!(steps[0].call.as_ref(), Some(&call("x")));
 
-    // Back to where it began: the call did nothing.
+    // The file is back in its first state: the call has no net change.
     versions
         .changed(&conversation, &call("x"), &[(path, file(b"1"))], &[])
         .unwrap();
@@ -402,7 +402,7 @@ fn file_time_is_not_before_what_was_written() {
     assert!(before <= written && written <= versions.file_time().unwrap());
 }
 
-/// A store of a host's own has guards of its own kind.
+/// A host's own store can have its own kind of guard.
 #[test]
 fn a_guard_releases_what_it_holds_when_it_is_dropped() {
     let held = Arc::new(());

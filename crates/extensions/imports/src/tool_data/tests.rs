@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The result of a call as it is imported: haft's tool, the envelope.
+/// Returns the result of an imported call: the tool of haft and the envelope.
 fn imported(name: &str, arguments: &Value, envelope: Envelope) -> (Option<String>, Envelope) {
     let call = ToolCall {
         id: "c".into(),
@@ -33,7 +33,7 @@ fn imported(name: &str, arguments: &Value, envelope: Envelope) -> (Option<String
     (tool, envelope)
 }
 
-/// Its tool and data, where it succeeded.
+/// Returns the tool and the data of a successful call.
 fn data(name: &str, arguments: &Value, text: &str) -> (String, Value) {
     let (tool, envelope) = imported(name, arguments, Envelope::success(text));
     assert_eq!(envelope.text, text, "what the model read stays");

@@ -1,4 +1,4 @@
-//! Imports through a store and back.
+//! Tests imports into a store and exports from it.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Recorded conversations of other programs, through the store and back.
+//! Tests with recorded conversations of other programs.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -10,12 +10,12 @@ use haft_testkit::test::FakeClock;
 use haft_types::{Message, Part, Timestamp};
 use tempfile::TempDir;
 
-/// So many seconds after the time these tests take place at.
+/// Returns the time `seconds` after the start time of these tests.
 fn tick(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_794_736_800 + seconds).unwrap()
 }
 
-/// An empty store in a folder of its own.
+/// Opens an empty store in `folder`.
 fn open(folder: &TempDir) -> SqliteStore {
     let path = folder.path().join("conversations.db");
     SqliteStore::open(
@@ -26,7 +26,8 @@ fn open(folder: &TempDir) -> SqliteStore {
     .unwrap()
 }
 
-/// The text of the recorded trajectories; none, with a line that says so, where they are absent.
+/// Returns the text of the recorded trajectories, or prints a line and returns `None` if they are
+/// absent.
 fn trajectories() -> Option<String> {
     let Some(path) = std::env::var_os("HAFT_TRAJECTORIES") else {
         println!("skipped: HAFT_TRAJECTORIES does not name the recorded conversations");
@@ -138,7 +139,7 @@ fn every_recorded_message_is_read() {
     }
 }
 
-/// What of a message can be found, in lower case.
+/// Returns the searchable text of a message in lower case.
 fn said(message: &Message) -> String {
     let of_part = |part: &Part| match part {
         Part::Text { text, .. } => text.clone(),
@@ -159,7 +160,7 @@ fn is_han(c: char) -> bool {
     ('\u{4e00}'..='\u{9fff}').contains(&c)
 }
 
-/// The longest plain word of a text, if it has one worth looking for.
+/// Returns the longest lowercase word of 5 to 20 letters.
 fn a_word(text: &str) -> Option<String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
@@ -170,7 +171,7 @@ fn a_word(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Three Chinese characters that follow each other.
+/// Returns three consecutive Chinese characters.
 fn three_han(text: &str) -> Option<String> {
     let run = text
         .split(|c| !is_han(c))
@@ -245,7 +246,7 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
             .collect();
         for (conversation, message, text) in &texts {
             let there = found.contains(&(conversation.clone(), *message));
-            // The very end of long outputs is not looked at.
+            // The very end of long outputs is not indexed.
             let indexed = &text[..text.floor_char_boundary(200_000)];
             let must = if word.chars().all(is_han) {
                 indexed.contains(word)

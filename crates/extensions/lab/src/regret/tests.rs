@@ -3,7 +3,7 @@ use haft_types::{Envelope, Message};
 use super::*;
 use crate::testing::{at, call, entry, id, named_result};
 
-/// `tool arguments` and its result, as messages `number` and `number + 1`.
+/// Returns the call `tool arguments` and its result as messages `number` and `number + 1`.
 fn step(number: usize, tool: &str, arguments: &str, envelope: Envelope) -> Vec<Arc<Entry>> {
     let call_id = format!("call-{number}");
     let caller = Message::new(
@@ -26,8 +26,8 @@ fn cleared(numbers: &[usize]) -> Cleared {
     }
 }
 
-/// How often the last of these steps is regretted, with the results of the steps given by index
-/// cleared.
+/// Returns how often the last of these steps is regretted if the results of the steps with the
+/// indices `gone` are cleared.
 fn regretted(steps: &[(&str, &str)], gone: &[usize]) -> usize {
     let mut regrets = Regrets::default();
     let cleared = cleared(&gone.iter().map(|step| 2 * step + 1).collect::<Vec<_>>());

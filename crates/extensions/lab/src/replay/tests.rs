@@ -4,7 +4,7 @@ use haft_types::{CacheKind, CacheRule, Envelope, Message, Price, Role};
 use super::*;
 use crate::testing::{Quarter, at, call, entry, id, model, named_result, system, text, tool_set};
 
-/// Reads of the files named, each with a result of about 250 tokens.
+/// Returns a history that reads `files`, each with a result of about 250 tokens.
 fn reads(files: &[&str]) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "read them")];
     for file in files {
@@ -109,7 +109,7 @@ fn the_same_recording_gives_the_same_figures_and_requests() {
         (first.0.requests.len(), first.0.breaks(), first.0.too_large),
         (6, 0, 0)
     );
-    // What one request leaves behind the next one reads; nothing is neither read nor written.
+    // Each request reads from the cache what the previous one wrote; all input is read or written.
     for pair in first.0.requests.windows(2) {
         assert_eq!(pair[1].usage.cached_input, pair[0].usage.all_input());
         assert_eq!(pair[1].usage.input, 0);
@@ -233,7 +233,7 @@ fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
         max_output_tokens: Some(1_000),
         ..priced()
     };
-    // Nothing is cleared, so that only an archive makes room.
+    // No result is cleared, so that only an archive frees space.
     let policy = Policy {
         prune_keep: Some(u32::MAX),
         keep_blocks: 5,

@@ -1,5 +1,5 @@
-//! Servers, authorization servers and visitors that mean no good: what a login gives away, and what
-//! it believes.
+//! Hostile servers, authorization servers and visitors: what a login reveals, and which of their
+//! claims it accepts.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{block_on, http, servers};
 
-/// What a server is asked.
+/// A request to the server.
 #[derive(Clone, Debug)]
 struct Asked {
     target: String,
@@ -24,7 +24,7 @@ struct Asked {
 /// Status, further headers and body.
 type Page = (&'static str, String, String);
 
-/// A server that answers as it likes, and remembers all it was asked.
+/// A server that answers with a given function and records all requests.
 struct Hostile {
     origin: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -53,7 +53,7 @@ impl Hostile {
                         "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n",
                         body.len()
                     );
-                    // Whoever asked may have gone.
+                    // The client may have disconnected.
                     let _ = (&visitor)
                         .write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
                 });
@@ -66,7 +66,7 @@ impl Hostile {
         format!("{}/mcp", self.origin)
     }
 
-    /// Everything that was sent to it.
+    /// Returns the text of all requests.
     fn heard(&self) -> String {
         let asked = self.asked.lock().unwrap();
         let all: Vec<_> = asked
@@ -121,7 +121,7 @@ fn metadata(origin: &str) -> Value {
     })
 }
 
-/// The pages of a login as they should be.
+/// Returns the pages of a correct login.
 fn honest(origin: &str, asked: &Asked) -> Page {
     match asked.target.split('?').next().unwrap_or_default() {
         "/.well-known/oauth-protected-resource/mcp" => json_page(
@@ -141,7 +141,7 @@ fn honest(origin: &str, asked: &Asked) -> Page {
     }
 }
 
-/// One whose description of its login is changed in this way.
+/// Starts a server whose authorization metadata is changed by `change`.
 fn describing(change: impl Fn(&mut Value, &str) + Send + Sync + 'static) -> Hostile {
     Hostile::start(move |origin, asked| {
         if asked.target != "/.well-known/oauth-authorization-server" {
@@ -164,7 +164,7 @@ fn challenge(there: &Hostile) -> String {
     )
 }
 
-/// What comes of beginning a login: the page the user is sent to, or why not.
+/// Begins a login; returns the page the user is sent to, or the error.
 fn begun(there: &Hostile, state: &Path) -> Result<String, String> {
     block_on(async {
         let begun = login(
@@ -257,7 +257,7 @@ fn descriptions_elsewhere_on_the_network_are_not_fetched() {
         let said = format!("Bearer resource_metadata=\"{page}\"");
         let server = http("s", &there.url());
         let begun = block_on(login(&server, state.path().join("tokens"), Some(&said)));
-        // What the server itself says of its login may still count.
+        // The server's own metadata may still be used.
         if let Ok(begun) = begun {
             assert!(
                 begun.url().starts_with(&there.origin),
@@ -298,7 +298,7 @@ fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_th
     );
 }
 
-/// The address of this machine a page sends back to, and the state of the login.
+/// Returns the callback address on this machine and the state of the login.
 fn way_back(page: &str) -> (String, String) {
     let parameter = |name: &str| {
         page.split(name)
@@ -418,7 +418,7 @@ fn odd_visitors_do_not_end_a_login() {
             ];
             for ask in asks {
                 let mut visitor = TcpStream::connect(&host).unwrap();
-                // It may be sent away in the middle of it.
+                // The server may close the connection at any time.
                 let _ = visitor.write_all(ask.as_bytes());
                 let mut answer = Vec::new();
                 let _ = visitor.read_to_end(&mut answer);
@@ -533,7 +533,7 @@ fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
         begun.finish().await.unwrap();
         visiting.await.unwrap().unwrap();
     });
-    // The same name, at another address: nothing of the login is shown to it.
+    // The name at another address: the login's tokens are not sent to it.
     let other = Hostile::start(honest);
     let elsewhere = servers(state.path(), vec![http("s", &other.url())]);
     assert!(!elsewhere.has_login("s"));
@@ -543,7 +543,7 @@ fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
         "{}",
         other.heard()
     );
-    // The file of the login under the name of the other address: it is of another issuer.
+    // The token file is renamed for the other address: its tokens belong to another issuer.
     let files: Vec<_> = std::fs::read_dir(state.path().join("tokens"))
         .unwrap()
         .flatten()

@@ -1,4 +1,4 @@
-//! Logging in: who begins a login ends it, and what it gives is private and renewed.
+//! Tests of logins: only the right callback completes one, and its tokens are private and renewed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ fn never() -> CancellationToken {
     CancellationToken::new()
 }
 
-/// What the server says to strangers.
+/// Returns the server's challenge to a request without a token.
 async fn challenge(state: &Path, server: &ServerDefinition) -> String {
     match servers(state, vec![server.clone()])
         .ask_anew(&server.name, &never())
@@ -28,7 +28,7 @@ async fn challenge(state: &Path, server: &ServerDefinition) -> String {
     }
 }
 
-/// Logs in; `back` makes the address the person comes back to from the right one.
+/// Logs in; `back` computes the address the user returns to from the login page.
 async fn log_in(
     state: &Path,
     server: &ServerDefinition,
@@ -53,7 +53,7 @@ fn files(state: &Path) -> Vec<(String, u32)> {
             mode(&entry.path()),
         )
     });
-    // Beside each there may be the lock under which it is renewed.
+    // Each file may have a lock beside it, which serializes its renewal.
     inside.filter(|(name, _)| !name.contains("lock")).collect()
 }
 
@@ -87,7 +87,7 @@ fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
     let server = http("s", &there.url());
     block_on(async {
         log_in(state.path(), &server, str::to_owned).await.unwrap();
-        // Each time as a process of its own; a refresh token is good once.
+        // A new process each time; a refresh token works once.
         for _ in 0..2 {
             servers(state.path(), vec![server.clone()])
                 .ask_anew("s", &never())
@@ -105,12 +105,12 @@ fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
     assert!(matches!(kept.as_slice(), [(_, 0o600)]), "{kept:?}");
 }
 
-/// The value of a parameter of a page's address.
+/// Returns the value of a parameter of a page's address.
 fn parameter<'a>(page: &'a str, name: &str) -> &'a str {
     page.split(name).nth(1).unwrap().split('&').next().unwrap()
 }
 
-/// The address of this machine that a page sends back to.
+/// Returns the callback address on this machine.
 fn callback(page: &str) -> String {
     parameter(page, "redirect_uri=")
         .replace("%3A", ":")
@@ -160,7 +160,7 @@ fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
                 .next()
                 .unwrap()
                 .to_owned();
-            // More than may be there at once, and none says a word.
+            // More silent connections than are accepted at once.
             let silent: Vec<_> = (0..100)
                 .map(|_| std::net::TcpStream::connect(&host).unwrap())
                 .collect();

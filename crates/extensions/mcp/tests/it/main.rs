@@ -1,4 +1,4 @@
-//! Servers as they are: over HTTP and as programs, good ones and bad ones.
+//! Tests real servers over HTTP and as programs, correct and faulty ones.
 #![expect(
     clippy::unwrap_used,
     reason = "the functions that tests share are tests too"
@@ -73,7 +73,7 @@ fn program(name: &str, cwd: &Path, line: &str) -> ServerDefinition {
     )
 }
 
-/// The server of [`SHELL_MCP_SERVER`], in this folder.
+/// Returns the server of [`SHELL_MCP_SERVER`] in `cwd`.
 fn shell_server(name: &str, cwd: &Path) -> ServerDefinition {
     program(name, cwd, SHELL_MCP_SERVER)
 }
@@ -112,7 +112,7 @@ fn arguments(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Keeps what a call showed.
+/// Records the progress texts of a call.
 #[derive(Default)]
 struct Shown(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! What is known without starting anything.
+//! Tests what is known without starting a server.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn count(text: &str) -> usize {
     text.len() / 4
 }
 
-/// Fifty servers of which forty-five hang: whatever a first request needs starts none of them.
+/// Fifty servers, forty-five of which hang: no step before the first request starts one.
 #[test]
 fn nothing_on_the_way_to_the_first_request_starts_a_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ fn nothing_on_the_way_to_the_first_request_starts_a_server() {
         first.close().await;
     });
     assert_eq!(starts(), 5, "the count works");
-    // No runtime here: anything that waited or started would panic.
+    // Without a runtime: code that waited or started a server would panic.
     let second = servers(state.path(), all());
     let document = ServerDocument::of(&second, 10_000, &count);
     assert!(document.text.contains(

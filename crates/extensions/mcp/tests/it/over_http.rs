@@ -1,4 +1,4 @@
-//! Both revisions over HTTP.
+//! Tests both protocol revisions over HTTP.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -139,7 +139,7 @@ fn progress_is_shown_to_the_call_that_waits() {
         let shown = Arc::new(Shown::default());
         let cancel = never();
         block_on(async {
-            // An answer may overtake what came before it.
+            // An answer may overtake earlier progress messages.
             while shown.0.lock().unwrap().is_empty() {
                 let called = all.call("s", "slow", arguments(json!({})), shown.progress(), &cancel);
                 assert_eq!(called.await.unwrap().text(), "done at last");
@@ -226,7 +226,7 @@ fn a_list_that_changed_is_asked_for_again() {
     });
 }
 
-/// Answers after this time.
+/// Answers after the given time.
 struct Somebody(Duration);
 
 #[async_trait]
@@ -253,7 +253,7 @@ fn questions_are_declined_unless_somebody_answers() {
     let declined =
         block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     assert_eq!(declined.text(), r#"{"action":"decline"}"#);
-    // On a busy machine the server itself may be silent for longer than a short time.
+    // On a busy machine the server itself may be silent for longer than a short timeout.
     let answered = [1, 8, 64].into_iter().find_map(|seconds| {
         let there = McpServer::start(Revision::Previous).unwrap();
         let timeout = Duration::from_secs(seconds);
@@ -261,7 +261,7 @@ fn questions_are_declined_unless_somebody_answers() {
             timeout,
             ..http("s", &there.url())
         };
-        // Longer than the server may be silent.
+        // Longer than the timeout of the server.
         let somebody = Somebody(timeout + timeout / 2);
         let all = asking(state.path(), vec![impatient], Arc::new(somebody));
         block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).ok()
@@ -274,7 +274,7 @@ fn questions_are_declined_unless_somebody_answers() {
     );
 }
 
-/// Somebody who tells that they were asked, and never answers.
+/// An elicitor that cancels the call when asked, and never answers.
 struct Nobody(CancellationToken, Arc<Mutex<u32>>);
 
 struct TakenBack(Arc<Mutex<u32>>);

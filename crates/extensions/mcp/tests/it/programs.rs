@@ -1,4 +1,4 @@
-//! Servers that are programs.
+//! Tests of servers that are programs.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,7 +134,7 @@ fn words_that_are_no_messages_are_passed_over() {
 fn nothing_is_left_when_the_servers_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let leaves = format!("sleep 4321 & echo $! > child\n{SHELL_MCP_SERVER}");
-    // In a pid namespace of its own the number would be another: it is looked for by its folder.
+    // Its pid differs inside a pid namespace, so the process is found by its folder.
     let alive = || {
         let folders = fs::read_dir("/proc")
             .unwrap()
@@ -181,7 +181,7 @@ fn one_that_fails_to_start_three_times_is_left_alone() {
     });
 }
 
-/// Decides as a session does whose user switches the mode.
+/// Decides like a session whose user switches the mode.
 struct Switched {
     confine: AtomicBool,
     asked: Mutex<Vec<String>>,

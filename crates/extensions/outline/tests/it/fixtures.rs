@@ -1,4 +1,4 @@
-//! One real source file a language, and the list of its definitions as a person reads it.
+//! One real source file per language, and the hand-checked list of its definitions.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,8 +17,8 @@ fn folder(language: SourceLanguage) -> PathBuf {
         .join(name)
 }
 
-/// The lists: `FIRST-LAST KIND NAME`, indented by depth, and a last line where the grammar does not
-/// understand everything: macros of C can look like nothing at all.
+/// Formats the definitions as `FIRST-LAST KIND NAME`, indented by depth, with a last line if the
+/// grammar could not parse everything: some C macros look like syntax errors.
 fn listed(outline: &Outline) -> String {
     let mut text = String::new();
     for one in &outline.definitions {

@@ -1,4 +1,4 @@
-//! Whatever the text is, the work stays bounded and nothing crashes.
+//! Tests that outlines of any text take bounded work and never crash.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn limits() -> OutlineLimits {
     }
 }
 
-/// Either an outline or one of the refusals that text can cause.
+/// Asserts that the text gives an outline, or an error that text may cause.
 fn survives(language: SourceLanguage, text: &str) {
     match outline(language, text, limits(), &|| false) {
         Ok(_) | Err(OutlineError::TimedOut { .. } | OutlineError::NotText) => {}
@@ -162,7 +162,7 @@ fn a_name_is_one_short_line() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Pieces of every language in any order, in every language.
+    /// Fragments of every language in any order, parsed as every language.
     #[test]
     fn any_mixture_keeps_the_promises(pieces in proptest::collection::vec(prop_oneof![
         Just("class A"), Just("struct B {"), Just("}"), Just("fn c("), Just(")"), Just("def d:\n  "), Just("\n"), Just("impl E for F"),

@@ -1,4 +1,4 @@
-//! Outlines of real files against lists checked by hand, and of text that is no code at all.
+//! Compares outlines of real files with lists checked by hand, and outlines text that is not code.
 
 mod fixtures;
 mod hostile;

@@ -1,4 +1,4 @@
-//! The promises of every store, held against this one.
+//! Runs the conformance checks of stores on the PostgreSQL store.
 
 macro_rules! on_a_server {
     ($($topic:ident::$check:ident),+ $(,)?) => {

@@ -1,5 +1,5 @@
-//! A database that others use too: text that looks like SQL, functions and rows somebody else put
-//! there, locks that are held.
+//! A database shared with hostile users: text that looks like SQL, foreign functions and rows, and
+//! locks held by others.
 
 use haft_store::conformance::{conversation, user};
 use haft_store::{ConversationScope, NewConversation, SearchQuery, Store, StoreError};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::server::Server;
 
-/// What people have tried.
+/// Texts from known attacks.
 const ATTACKS: [&str; 10] = [
     "'; DROP TABLE conversations; --",
     "\\'; DELETE FROM messages; --",
@@ -59,7 +59,7 @@ async fn text_that_looks_like_sql_is_text_wherever_it_stands() {
             .unwrap();
         store.set_current(attack, &id).await.unwrap();
         drop(store.lock(&id).await.unwrap());
-        // A query of nothing but signs is refused, any other finds something or nothing.
+        // A query without words is rejected; any other query succeeds, with or without hits.
         let _ = store.search(everywhere(attack)).await;
         store
             .find(attack, ConversationScope::Namespace(attack))
@@ -90,8 +90,8 @@ async fn text_that_looks_like_sql_is_text_wherever_it_stands() {
     server.end().await;
 }
 
-/// Functions and operators that fit what the statements give better than the server's own do, were
-/// the types left open.
+/// Functions and operators that would match the statements better than the server's own, if the
+/// statements left types unspecified.
 const BETTER_FITS: &str = "
     CREATE TABLE caught (what TEXT);
     CREATE FUNCTION catch_all(what TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $f$
@@ -177,7 +177,7 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
         store.append(&a, &user(1, "some words")).await.unwrap();
         store.set_state(&a, "s", json!(1)).await.unwrap();
         server.change(change).await;
-        // Whatever comes of each: it comes, and nothing is believed that cannot be.
+        // Every result is accepted except a panic or an impossible value.
         let _ = store.list(ConversationScope::Everywhere).await;
         let _ = store.get(&a).await;
         let _ = store.messages(&a).await;

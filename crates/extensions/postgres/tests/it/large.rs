@@ -1,5 +1,5 @@
-//! A team's store with many conversations: what one user does there costs what it costs in a small
-//! one.
+//! Measures a team's store with many conversations: one user's operations should cost no more than
+//! in a small store.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use haft_store::{ConversationScope, NewConversation, SearchQuery, Store};
 
 use crate::server::Server;
 
-/// Conversations of one project.
+/// Number of conversations of each project.
 const EACH: u32 = 100;
 
-/// Makes a store with so many projects, all with the same conversations but for one word in one of
-/// them. Through the server, since a hundred thousand conversations one after another take hours.
+/// Creates a store with `projects` projects, whose conversations differ in one word. The server
+/// copies the rows, because creating a hundred thousand conversations one by one takes hours.
 async fn fill(server: &Server, projects: u32) -> PostgresStore {
     let store = server.connect();
     let first = conversation("first");
@@ -49,7 +49,7 @@ async fn fill(server: &Server, projects: u32) -> PostgresStore {
         ))
         .await;
     store.append(&first, &user(9, "a needle")).await.unwrap();
-    // The first search indexes what is new.
+    // The first search indexes the new messages.
     assert_eq!(
         search(&store, "needle", ConversationScope::Everywhere).await,
         1
@@ -70,7 +70,7 @@ async fn search(store: &PostgresStore, text: &str, scope: ConversationScope<'_>)
         .len()
 }
 
-/// The shortest of some runs: others use the machine, too.
+/// Returns the shortest of several runs, because other programs use the machine, too.
 async fn timed(mut job: impl AsyncFnMut()) -> Duration {
     let mut shortest = Duration::MAX;
     for _ in 0..7 {
@@ -81,7 +81,7 @@ async fn timed(mut job: impl AsyncFnMut()) -> Duration {
     shortest
 }
 
-/// What a user of one project does.
+/// Measures the operations of a user of one project.
 async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
     let own = ConversationScope::Namespace("project 0");
     let all = ConversationScope::Everywhere;

@@ -1,5 +1,6 @@
-//! The store on a PostgreSQL server seen from outside. Without a server, which `HAFT_POSTGRES`
-//! names, each test says that it was skipped; `tests/postgres/start.sh` starts one.
+//! Tests the public interface of the store on a PostgreSQL server. Without a server, which
+//! `HAFT_POSTGRES` names, each test prints that it was skipped; `tests/postgres/start.sh` starts
+//! one.
 
 #![expect(
     clippy::unwrap_used,

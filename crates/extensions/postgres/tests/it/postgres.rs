@@ -1,4 +1,4 @@
-//! What is particular to the store on a PostgreSQL server: several at once, lost connections, other
+//! Tests of features specific to the PostgreSQL server: concurrent clients, lost connections, other
 //! formats.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -66,7 +66,7 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
         })
         .await
         .unwrap();
-    // Six conversations are named so, too.
+    // Six conversations have this word in their names, too.
     assert_eq!(found.len(), 126);
     drop(store);
     server.end().await;
@@ -116,7 +116,7 @@ async fn nobody_else_writes_while_one_has_the_right() {
     );
     drop(lock);
     other.append(&a, &user(4, "now")).await.unwrap();
-    // A store that goes gives its rights back, as a process that dies does.
+    // A dropped store releases its locks, like a process that dies.
     let _kept = one.lock(&a).await.unwrap();
     drop(one);
     let _lock = other.lock(&a).await.unwrap();
@@ -150,7 +150,7 @@ async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
         .await
         .unwrap();
     assert_eq!(server.open_transactions().await, 0);
-    // A failed write would keep the conversation locked.
+    // An open transaction of the failed write would keep the conversation locked.
     other.append(&a, &user(2, "two")).await.unwrap();
     drop((one, other));
     server.end().await;
@@ -197,12 +197,11 @@ async fn a_right_that_was_lost_with_its_connection_is_not_used() {
     server.end().await;
 }
 
-/// How the child finds the server; only the parent below sets it.
+/// Environment variable with the server's address for the child; only the parent test sets it.
 const URL: &str = "STORE_TEST_URL";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Not a test by itself: the process that is killed. It has the right to write, and appends until
-/// it dies.
+/// The process that is killed, not a test: it holds the lock and appends until it dies.
 #[tokio::test]
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
@@ -271,7 +270,7 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
                 .lines()
                 .filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse::<u32>().ok()),
         );
-        // The server ends what the dead one left under way, and its right.
+        // The server ends the transactions and the lock of the dead client.
         let patient =
             PostgresStore::connect(&server.url(), &StoreConfig::default(), TickingClock::new())
                 .unwrap();
@@ -309,7 +308,7 @@ async fn a_lost_connection_is_an_error_once() {
     let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
     server.change(others).await;
-    // Whatever was under way is told; then it goes on.
+    // Pending operations fail; later ones succeed.
     let _ = store.append(&conversation("a"), &user(1, "one")).await;
     let _ = store.messages(&conversation("a")).await;
     store
@@ -359,7 +358,7 @@ async fn a_newer_format_is_refused_by_name() {
     server.end().await;
 }
 
-/// The second format has the terms of names, and a term for the namespace of each message.
+/// The second format adds the terms of names, and a term for the namespace of each message.
 #[tokio::test]
 async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
     let Some(server) = Server::new().await else {

@@ -1,5 +1,5 @@
-//! The queue on a real server: who gets which task, what a late worker can still do, and what is
-//! left of a day's money.
+//! Tests the queue on a real server: who gets which task, what a late worker can still do, and what
+//! remains of a day's spending limit.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::server::Server;
 
 const LEASE: Duration = Duration::from_secs(5);
 
-/// What blocks is done on a thread of its own: these tests have a runtime for the server's sake.
+/// Runs blocking code on its own thread: the runtime of these tests is for the server.
 fn blocking<T: Send>(job: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(job).join().unwrap())
 }
@@ -136,7 +136,7 @@ async fn postgres_hands_tasks_out_by_priority_time_label_and_key() {
     server.end().await;
 }
 
-/// Several threads, each with a connection of its own, take everything there is: each task once.
+/// Several threads, each with its own connection, take all tasks: each task once.
 #[tokio::test]
 async fn postgres_gives_each_task_to_one_worker() {
     let Some(server) = Server::new().await else {
@@ -172,8 +172,8 @@ async fn postgres_gives_each_task_to_one_worker() {
     server.end().await;
 }
 
-/// The worker comes back after its task was taken over, in every way it can write: each time, and
-/// while the other one works as well as after.
+/// The worker returns after its task was taken over and tries every kind of write, while the other
+/// one works as well as after.
 #[tokio::test]
 async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
     let Some(server) = Server::new().await else {
@@ -216,7 +216,7 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
         let after = store_of(new);
         let lock = after.lock(&id).await.unwrap();
         after.append(&id, &user(2, "its own")).await.unwrap();
-        // The first try may only find its connection gone.
+        // The first attempt may fail only because its connection is gone.
         let mut writes = vec![before.append(&id, &user(3, "late")).await.is_err()];
         if n % 2 == 0 {
             drop(lock);
@@ -259,7 +259,7 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
     server.end().await;
 }
 
-/// A worker that was cut off takes its own task again: the run it began with ends nothing.
+/// A worker that was cut off takes its own task again: its first run can no longer end the task.
 #[tokio::test]
 async fn postgres_knows_two_takings_of_one_worker_apart() {
     let Some(server) = Server::new().await else {
@@ -294,8 +294,8 @@ async fn postgres_knows_two_takings_of_one_worker_apart() {
     server.end().await;
 }
 
-/// A worker that stands still in the middle of a transaction holds the row of its task; the server
-/// lets go of it.
+/// A worker that hangs in the middle of a transaction holds the row of its task; the server ends
+/// its connection.
 #[tokio::test]
 async fn postgres_takes_over_from_a_worker_that_stands_still() {
     let Some(server) = Server::with_database().await else {
@@ -355,8 +355,8 @@ async fn postgres_takes_over_from_a_worker_that_stands_still() {
     server.end().await;
 }
 
-/// Two schemas of one database have tasks of the same number: taking one over leaves the other's
-/// connections alone.
+/// Two schemas of one database have tasks with equal numbers: taking over one leaves the
+/// connections of the other alone.
 #[tokio::test]
 async fn postgres_leaves_a_task_of_another_schema_alone() {
     let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else {
@@ -462,7 +462,8 @@ async fn postgres_gives_up_a_task_that_loses_every_worker() {
     server.end().await;
 }
 
-/// Whatever is added, taken, spent, lost and ended: no label and no day gets more than its limit.
+/// No label and no day exceeds its limit, in any order of adding, taking, spending, losing and
+/// ending.
 #[tokio::test]
 async fn postgres_reserves_before_a_task_starts() {
     let Some(server) = Server::new().await else {
@@ -505,7 +506,7 @@ async fn postgres_reserves_before_a_task_starts() {
             (2, 9),
             "two of 1.5 within 4, and seven of 1 in what is left of 10"
         );
-        // One that used less than it might have leaves room for others.
+        // A task that used less than reserved leaves room for others.
         let (lease, _) = night[0];
         queue
             .spend(
@@ -522,7 +523,7 @@ async fn postgres_reserves_before_a_task_starts() {
             "9.75 of 10, where 1.5 are too much"
         );
         assert_eq!(taken(&queue, &taker), None, "10 are spent or reserved");
-        // What a lost worker had under way counts.
+        // Pending spending of a lost worker counts.
         let (lease, _) = all[8];
         let spent = TaskSpending {
             usd: 0.5,
@@ -546,8 +547,8 @@ async fn postgres_reserves_before_a_task_starts() {
     server.end().await;
 }
 
-/// Not a test: how long it takes to keep a file in the queue, beside one that is written to a
-/// folder and synced.
+/// Measures the time to store a file in the queue, compared with writing it to a folder and syncing
+/// it. Not a test.
 #[tokio::test]
 #[ignore = "a measurement, run by hand"]
 async fn measure_kept_files() {
@@ -561,7 +562,7 @@ async fn measure_kept_files() {
         let (lease, _) = taken(&queue, &taker(worker)).unwrap();
         let at = std::env::temp_dir().join(format!("kept-{}", std::process::id()));
         for (bytes, rounds) in [(1_000, 100), (100_000, 50), (10_000_000, 5)] {
-            // Source files repeat themselves; this does not.
+            // Source files contain repetitions; this content does not.
             let content: Vec<u8> = (0..bytes)
                 .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
                 .collect();

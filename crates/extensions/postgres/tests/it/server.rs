@@ -1,5 +1,4 @@
-//! A PostgreSQL server for tests: the one `HAFT_POSTGRES` names, with a schema of its own for each
-//! test.
+//! A PostgreSQL server for tests: the one `HAFT_POSTGRES` names, with a new schema for each test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,25 +9,25 @@ use haft_store::{StoreConfig, StoreError};
 use haft_types::Clock;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-/// A schema on the server, which goes away with this.
+/// A schema or database on the server, for one test.
 pub(crate) struct Server {
     url: String,
     place: Place,
 }
 
-/// What a test has for itself.
+/// The schema or database that belongs to one test.
 enum Place {
     Schema(String),
     Database(String),
 }
 
 impl Server {
-    /// A new one; none, with a line that says so, where there is no server.
+    /// Returns a new schema; prints a line and returns `None` if there is no server.
     pub(crate) async fn new() -> Option<Self> {
         Self::with(Place::Schema).await
     }
 
-    /// One with a whole database, for tests that end connections.
+    /// Returns a new database, for tests that end connections.
     pub(crate) async fn with_database() -> Option<Self> {
         Self::with(Place::Database).await
     }
@@ -56,7 +55,7 @@ impl Server {
         Some(server)
     }
 
-    /// Removes what the test made.
+    /// Removes the schema or database.
     pub(crate) async fn end(self) {
         let remove = match &self.place {
             Place::Schema(name) => format!("DROP SCHEMA {name} CASCADE"),
@@ -65,12 +64,12 @@ impl Server {
         tell(&self.url, remove).await;
     }
 
-    /// Changes something behind the store's back.
+    /// Executes a change without the store.
     pub(crate) async fn change(&self, sql: &str) {
         tell(&self.url(), sql.to_owned()).await;
     }
 
-    /// How many connections to this database are within a transaction and do nothing.
+    /// Returns the number of connections to this database that are idle in a transaction.
     pub(crate) async fn open_transactions(&self) -> i64 {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
         let sql = "SELECT count(*) FROM pg_stat_activity
@@ -81,7 +80,7 @@ impl Server {
             .unwrap()
     }
 
-    /// The texts a query gives.
+    /// Returns the texts that a query selects.
     pub(crate) async fn texts(&self, sql: &'static str) -> Vec<String> {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
         sqlx::query_scalar(sql)
@@ -90,14 +89,14 @@ impl Server {
             .unwrap()
     }
 
-    /// Another client, which has said this and stays.
+    /// Returns another client that has executed `sql` and stays connected.
     pub(crate) async fn hold(&self, sql: &'static str) -> PgConnection {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
         sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
         connection
     }
 
-    /// Makes the schema anew, with nothing in it.
+    /// Recreates the schema empty.
     pub(crate) async fn empty(&self) {
         if let Place::Schema(name) = &self.place {
             tell(
@@ -108,7 +107,7 @@ impl Server {
         }
     }
 
-    /// The address of this place.
+    /// Returns the address of the schema or database.
     pub(crate) fn url(&self) -> String {
         let mark = if self.url.contains('?') { '&' } else { '?' };
         match &self.place {
@@ -118,7 +117,7 @@ impl Server {
     }
 
     pub(crate) fn try_connect(&self) -> Result<PostgresStore, StoreError> {
-        // Long enough for a busy machine, short enough for the tests that wait for it in vain.
+        // Long enough for a busy machine, short enough for tests that wait for the timeout.
         let config = StoreConfig {
             lock_timeout_ms: 2_000,
             ..StoreConfig::default()

@@ -1,5 +1,5 @@
-//! The attempts to leave the sandbox: inside they must be refused; outside they must succeed, or
-//! they would prove nothing.
+//! The attempts to leave the sandbox must be refused inside, and must succeed outside, or they
+//! would prove nothing.
 #![expect(
     clippy::unwrap_used,
     reason = "the functions that tests share are tests too"
@@ -23,11 +23,11 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 const NOBODY: u32 = 65534;
-/// The folder for the stand-in, and a copy of the probe that it can reach.
+/// The folder for the helper process, and a copy of the probe that it can run.
 const FOLDER: &str = "HAFT_TEST_FOLDER";
 const PROBE: &str = "HAFT_TEST_PROBE";
 
-/// A folder that every user can enter.
+/// Returns a folder that every user can enter.
 fn folder() -> TempDir {
     let parent = if getuid().is_root() {
         Path::new("/var/lib").to_owned()
@@ -42,8 +42,8 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Made by another process: one that this process forks meanwhile would hold the copy open, and it
-/// could not be run.
+/// Copies with another process: a process forked meanwhile by this one would keep the copy open for
+/// writing, so that it could not be run.
 fn copy(program: &Path, folder: &Path) -> PathBuf {
     let target = folder.join(program.file_name().unwrap());
     let copied = Process::new("cp")
@@ -55,7 +55,7 @@ fn copy(program: &Path, folder: &Path) -> PathBuf {
     target
 }
 
-/// The program that makes the attempts.
+/// Returns the program that makes the attempts.
 fn probe() -> PathBuf {
     std::env::var_os(PROBE).map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_haft-probe")),
@@ -72,7 +72,7 @@ fn findings(output: &[u8]) -> Vec<Finding> {
         .collect()
 }
 
-/// Makes all attempts with nothing around them, and looks at what they say and did.
+/// Makes all attempts without a sandbox, and checks their findings and effects.
 fn unconfined(root: &Path) {
     let mut site = ProbeSite::prepare(root).unwrap();
     let output = Process::new(probe())
@@ -156,7 +156,7 @@ fn probing_stand_in() {
     holds_in_landlock(&folder.join("landlock"));
 }
 
-/// As nobody, with a copy of this program that everyone can reach.
+/// Runs as nobody, with a copy of this program that every user can run.
 #[test]
 fn any_user_is_held_in_and_could_do_it_outside() {
     if !getuid().is_root() {
@@ -190,7 +190,8 @@ fn skipped(why: &SandboxError) {
     eprintln!("skipped: {why}");
 }
 
-/// What becomes of all attempts inside a layer: what they say, and what was noticed outside.
+/// Makes all attempts inside a sandbox layer; returns the findings, and the effects detected
+/// outside.
 fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec<String>)> {
     let mut site = ProbeSite::prepare(&root.join("site")).unwrap();
     let targets = site.targets();
@@ -207,7 +208,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         protected: Vec::new(),
         repositories: Vec::new(),
         hidden,
-        // In `/tmp`, which is another one inside, everything must still be there to be refused.
+        // `/tmp` is private inside: the files there must exist for their refusal to be tested.
         readable: haft_sandbox::private_entry(root)
             .map(|_| root.to_owned())
             .into_iter()
@@ -217,7 +218,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         home: None,
         network: Network::None,
     };
-    // Where every user can run it.
+    // In a folder where every user can run it.
     let program = copy(&probe(), root);
     let argv = vec![program.into(), PROBE_ARG.into(), site.targets_file().into()];
     let command = CommandSpec {
@@ -256,7 +257,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
     Some((findings(&output), noticed))
 }
 
-/// All escapes are refused, all controls succeed, and nothing was noticed outside.
+/// Asserts that all escapes are refused, all controls succeed, and no effect was detected outside.
 fn holds_in_namespaces(root: &Path) {
     let Some((findings, noticed)) = confined(root, ConfinementMethod::Namespace) else {
         return;
@@ -280,7 +281,7 @@ fn inside_namespaces_no_attempt_succeeds() {
     holds_in_namespaces(folder().path());
 }
 
-/// What succeeds is what Landlock cannot express, and nothing was noticed outside.
+/// Asserts that only known limits of Landlock succeed, and that no effect was detected outside.
 fn holds_in_landlock(root: &Path) {
     let Some((findings, noticed)) = confined(root, ConfinementMethod::Landlock) else {
         return;

@@ -102,7 +102,7 @@ fn markers_for_the_cache_are_no_part_of_a_message() {
         assert!(joined(Api::Anthropic, body).segments[0].boundary);
     }
     assert!(!joined(Api::Anthropic, plain).segments[0].boundary);
-    // The words alone are no marker.
+    // The words in a text are no marker.
     let spoken =
         r#"{"messages":[{"role":"user","content":"\"cache_control\":{} and cache_control"}]}"#;
     let spoken = joined(Api::Anthropic, spoken);

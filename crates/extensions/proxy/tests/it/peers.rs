@@ -1,4 +1,4 @@
-//! The two ends of the wire, as plain as sockets are: nothing between the test and the bytes.
+//! The client and the upstream, on plain sockets, so that tests see every byte.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// What an upstream does with a request: pieces it writes, each after the one before was allowed.
+/// An upstream's answer: pieces to write, each after the test has allowed it.
 #[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) pieces: Vec<Vec<u8>>,
-    /// Whether the connection is closed behind the last piece.
+    /// True if the connection is closed after the last piece.
     pub(crate) close: bool,
 }
 
@@ -37,7 +37,7 @@ impl Answer {
     }
 }
 
-/// An upstream that remembers what reached it, byte for byte.
+/// An upstream that records every request, byte for byte.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -45,7 +45,7 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Answers every request so.
+    /// Starts an upstream that gives one answer to every request.
     pub(crate) async fn start(answer: Answer) -> Self {
         Self::with(move |_| answer.clone()).await
     }
@@ -88,7 +88,7 @@ impl Upstream {
         }
     }
 
-    /// Waits until so many requests have reached it.
+    /// Waits until `count` requests have arrived.
     pub(crate) async fn wait_for(&self, count: usize) {
         while self.seen.lock().unwrap().len() < count {
             tokio::task::yield_now().await;
@@ -100,7 +100,7 @@ impl Upstream {
     }
 }
 
-/// One whole HTTP message: head, and body by its length or in chunks, as it came.
+/// Reads one whole HTTP message: the head, and the body by its length or in chunks, unchanged.
 pub(crate) async fn read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     let mut buffer = vec![0; 1 << 16];
@@ -137,7 +137,7 @@ fn is_whole(message: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0_usize)
 }
 
-/// The bytes of a body that came in chunks.
+/// Returns the content of a chunked body.
 pub(crate) fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {
@@ -154,7 +154,7 @@ pub(crate) fn unchunked(mut body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The header lines of a message without those of one connection, sorted.
+/// Returns the sorted header lines of a message, without those of the connection.
 pub(crate) fn end_to_end_headers(message: &[u8]) -> Vec<String> {
     let (head, _) = head_of(message).unwrap();
     let hop = [
@@ -195,7 +195,8 @@ impl TestProxy {
         Self::at(upstream, Arc::new(tempfile::tempdir().unwrap()), 0).await
     }
 
-    /// One that records into this folder; `round` keeps its ids apart from those of another.
+    /// Starts a proxy that records into `folder`; `round` makes its ids differ from those of other
+    /// rounds.
     pub(crate) async fn at(upstream: &Upstream, folder: Arc<TempDir>, round: u64) -> Self {
         let clock = Arc::new(FakeClock::at("2026-11-16T10:00:00Z".parse().unwrap()));
         let path = folder.path().join("haft.db");
@@ -234,14 +235,14 @@ impl TestProxy {
         }
     }
 
-    /// Sends one request on a connection of its own and reads the whole answer.
+    /// Sends one request on a new connection and reads the whole answer.
     pub(crate) async fn ask(&self, request: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request).await.unwrap();
         read_message(&mut stream).await.unwrap_or_default()
     }
 
-    /// Ends the proxy, and gives what it said and where it recorded.
+    /// Stops the proxy; returns its events, the store and the folder.
     pub(crate) async fn finish(self) -> (Vec<ProxyEvent>, Arc<SqliteStore>, Arc<TempDir>) {
         let _ = self.stop.send(());
         self.recorder.await.unwrap();
@@ -251,7 +252,7 @@ impl TestProxy {
     }
 }
 
-/// A POST of this body.
+/// Returns a POST request with this body.
 pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer {KEY}\r\nUser-Agent: testagent/1.0\r\nContent-Length: {}\r\n\r\n{body}",
@@ -260,5 +261,5 @@ pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A key that must not be found in anything that is stored.
+/// A key that no stored data may contain.
 pub(crate) const KEY: &str = "quiet-key-4711-abcdefgh";

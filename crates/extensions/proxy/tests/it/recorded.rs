@@ -1,5 +1,5 @@
-//! What is kept of traffic: conversations, bodies byte for byte, no keys, and little more than what
-//! is new.
+//! Tests of the record of traffic: conversations, bodies byte for byte, no keys, and a size that
+//! grows only with new content.
 
 use std::sync::Arc;
 
@@ -245,7 +245,7 @@ async fn conversations_are_kept_apart() {
             &tools,
             &[preamble.clone(), user("two"), assistant("ok"), user("more")],
         ),
-        // The history is cut in front, and the rest stays.
+        // The beginning of the history is cut, and the rest stays.
         body(
             &tools,
             &[
@@ -378,7 +378,7 @@ async fn what_cannot_be_recorded_passes_and_is_said() {
             .await
             .starts_with(b"HTTP/1.1 200")
     );
-    // The conversation is taken away from under the recorder.
+    // The test deletes the conversation while the recorder uses it.
     let id = loop {
         let rows = proxy
             .store
@@ -440,8 +440,7 @@ async fn the_record_grows_with_what_is_new() {
         .unwrap()
         .map(|one| one.unwrap().metadata().unwrap().len())
         .sum();
-    // Each new message is kept as it was sent and as it is read; each request has a layout and
-    // headers.
+    // Each new message is stored as sent and as parsed; each request has a layout and headers.
     let most = 3 * new + 200 * 4_000 + (1 << 20);
     assert!(
         (stored as usize) < most,

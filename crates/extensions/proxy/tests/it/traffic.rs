@@ -1,4 +1,4 @@
-//! Bytes in are bytes out, in both directions, whatever they are.
+//! Tests that the proxy forwards all bytes unchanged in both directions.
 
 use std::io::Write as _;
 
@@ -151,7 +151,7 @@ async fn a_stream_arrives_piece_by_piece() {
             assert!(count > 0, "the stream ended before {expected:?}");
             received.extend_from_slice(&buffer[..count]);
         }
-        // Only now the upstream goes on: nothing may be held back.
+        // The upstream continues only now: the proxy must not hold anything back.
         upstream.next_piece.send(()).unwrap();
     }
     assert_eq!(
@@ -185,7 +185,7 @@ async fn a_stream_that_is_cut_is_cut_for_the_client() {
             .any(|event| matches!(event, ProxyEvent::Explained(one) if !one.complete));
         assert!(cut, "{events:?}");
     }
-    // A head that never comes.
+    // A head that never arrives.
     let upstream = Upstream::start(Answer {
         pieces: Vec::new(),
         close: true,
@@ -259,8 +259,7 @@ async fn compressed_and_chunked_bodies_stay_as_they_are() {
 
 #[tokio::test]
 async fn fifty_megabytes_pass() {
-    // What is recorded is also masked and hashed, which takes its time in a build without
-    // optimisation.
+    // Recorded bodies are also masked and hashed, which is slow in an unoptimized build.
     for (path, size) in [("/v1/files", 50 << 20), ("/v1/chat/completions", 5 << 20)] {
         let large = "x".repeat(size);
         let reply = format!(
@@ -314,7 +313,7 @@ async fn connections_are_used_again() {
     assert_eq!(upstream.requests().len(), 5);
 }
 
-/// codex asks for a WebSocket first, and goes on over HTTP when it is told so.
+/// codex tries a WebSocket first, and continues over HTTP after a refusal.
 #[tokio::test]
 async fn a_websocket_is_refused_at_once() {
     let upstream = Upstream::start(Answer::json("{}")).await;

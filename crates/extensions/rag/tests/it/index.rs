@@ -1,4 +1,4 @@
-//! An index over a folder that changes, is interrupted, shared and damaged.
+//! Tests an index of a folder that changes, while it is interrupted, shared and damaged.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -142,7 +142,7 @@ fn a_file_that_was_only_touched_is_not_indexed_again_and_one_set_back_in_time_is
     let (update, _) = collection.update().unwrap();
     assert_eq!((update.indexed, update.unchanged), (0, 1));
 
-    // As long as before, and as old: only the content differs.
+    // Equal length and time: only the content differs.
     fs::write(&file, text.replace("zebra", "hyena")).unwrap();
     fs::File::options()
         .write(true)
@@ -167,7 +167,7 @@ fn a_folder_that_is_away_keeps_what_is_known_of_it() {
     assert_eq!(names(&found), ["parser.rs"]);
     assert!(found.notes[0].contains("is not there"), "{:?}", found.notes);
     fs::rename(place.root.path().join("away"), &other).unwrap();
-    // Known by its size and times: nothing is indexed again but what renaming touched.
+    // Size and times are known: only what the renaming changed is indexed again.
     assert_eq!(
         names(&collection.query("albatross", 5).unwrap()),
         ["birds.md"]

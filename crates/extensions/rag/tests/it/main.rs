@@ -1,4 +1,4 @@
-//! Collections over real folders, real processes and real sockets.
+//! Tests collections with real folders, processes and sockets.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,8 +1,8 @@
-//! Fifty questions about the sources of eight libraries, and how often the file that answers is
-//! among the first three.
+//! Asks fifty questions about the sources of eight libraries, and counts how often the file with
+//! the answer is among the first three.
 //!
-//! The libraries are dependencies at the versions the lock file names, so the tree is the same
-//! wherever haft is built.
+//! The libraries are dependencies at the versions in the lock file, so the sources are identical on
+//! every machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const PACKAGES: [&str; 8] = [
     "minijinja",
     "rusqlite",
 ];
-/// Of fifty.
+/// Of fifty questions.
 const GOAL: usize = 45;
 
 struct Question {
@@ -28,9 +28,9 @@ struct Question {
     asked: &'static str,
 }
 
-/// Where the sources of each package lie; none when one of them is not there.
+/// Returns the folder of each package's sources, or `None` if one of them is missing.
 fn sources() -> Option<BTreeMap<String, PathBuf>> {
-    // What other systems need is not there, so it is not asked for.
+    // Packages for other platforms are not fetched, so they are filtered out.
     let about = std::process::Command::new(env!("CARGO"))
         .arg("-vV")
         .output()
@@ -80,7 +80,7 @@ fn questions(sources: &BTreeMap<String, PathBuf>) -> Vec<Question> {
         .collect()
 }
 
-/// Files by how often they hold the words of the question: what one would do without an index.
+/// Ranks files by the number of occurrences of the question's words: a search without an index.
 fn by_counting(files: &[(PathBuf, String)], question: &str) -> Vec<PathBuf> {
     let words: Vec<String> = question
         .split(|one: char| !one.is_alphanumeric())
@@ -203,7 +203,7 @@ fn the_file_that_answers_is_among_the_first_three() {
     assert!(right >= GOAL, "{right} of 50");
 }
 
-/// Every Rust and Markdown file of a folder.
+/// Returns every Rust and Markdown file below a folder.
 fn ignore_free_walk(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {

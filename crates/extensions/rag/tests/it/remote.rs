@@ -1,4 +1,4 @@
-//! A server that answers for a collection, over a real socket.
+//! Tests a server that answers for a collection, over a real socket.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use haft_rag::{Remote, RemoteError};
 
-/// Answers one request with these bytes and gives back what was asked.
+/// Answers one request with `reply`, and returns the address and the received request.
 fn serve(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap())
@@ -23,7 +23,7 @@ fn serve(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
                 break;
             }
         }
-        // Whoever has enough closes the connection while more is sent.
+        // The client may close the connection before everything is sent.
         let _ = stream.write_all(&reply);
         String::from_utf8(request).unwrap()
     });
@@ -95,7 +95,7 @@ async fn what_is_no_answer_is_told_apart() {
         failure(b"nonsense".to_vec()).await,
         RemoteError::Unreachable { .. }
     ));
-    // A redirect is not followed: the key would go with it.
+    // A redirect is not followed: the key would be sent with it.
     let moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
         .to_vec();
     assert!(matches!(

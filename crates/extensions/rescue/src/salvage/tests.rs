@@ -38,7 +38,8 @@ fn open(folder: &TempDir) -> SqliteStore {
     .unwrap()
 }
 
-/// Conversations of every kind: small and large messages, revisions, forks of forks, the trash.
+/// Creates conversations of every kind: small and large messages, revisions, forks of forks,
+/// deleted ones.
 async fn fill(store: &SqliteStore) -> Vec<ConversationDocument> {
     let mut names = Vec::new();
     for (name, count) in [("a", 40), ("b", 3), ("empty", 0)] {
@@ -123,7 +124,7 @@ async fn a_sound_database_gives_all_it_holds_open_or_closed() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let all = fill(&store).await;
-    // While it is open, most of it is in the log only.
+    // While the database is open, most of its content is only in the log.
     assert!(
         folder
             .path()
@@ -159,7 +160,7 @@ async fn what_is_lost_is_named_and_the_rest_is_whole() {
     let all = fill(&open(&folder)).await;
     let path = folder.path().join("conversations.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    // A word of one message: its row is whole to SQLite, but is not what was stored.
+    // Changes one word of a message: SQLite accepts the row, but it is not what was stored.
     let needle = all[0].messages[9].joined_text();
     let at = bytes
         .windows(20)

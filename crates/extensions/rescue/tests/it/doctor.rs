@@ -1,4 +1,4 @@
-//! What `examine` finds and puts right.
+//! Tests which problems `examine` finds and repairs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,7 +37,7 @@ fn check<'a>(checks: &'a [Check], name: &str) -> &'a Check {
         .unwrap_or_else(|| panic!("no check `{name}` in {checks:?}"))
 }
 
-/// A store with everything in it, closed.
+/// Returns a closed store with data of every kind.
 async fn filled() -> Place {
     let place = Place::new();
     let store = place.open();
@@ -173,7 +173,7 @@ async fn a_missing_message_is_named_and_counters_are_put_right() {
          INSERT INTO current_conversations VALUES ('lost', 99)",
     );
     let found = look(&place);
-    // SQLite itself notices the last of the three.
+    // SQLite itself detects the last of the three changes.
     assert_eq!(check(&found, "database").health, CheckHealth::Damaged);
     let references = check(&found, "references");
     assert_eq!(
@@ -202,7 +202,7 @@ async fn an_index_that_does_not_fit_is_made_anew() {
     let place = filled().await;
     {
         let connection = Connection::open(place.path()).unwrap();
-        // The index is told to be another one, so that its entries are wrong for what it is.
+        // The definition of the index is replaced, so that its entries do not fit.
         connection
             .execute_batch(
                 "PRAGMA writable_schema = ON;
@@ -307,7 +307,7 @@ async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
     );
 }
 
-/// A store as a kill leaves it, with this done to its log.
+/// Returns a store as a killed process leaves it, with `damage` applied to its log.
 async fn killed(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
     let place = Place::new();
     let killed = Place::new();
@@ -338,7 +338,7 @@ async fn a_log_that_is_damaged_in_the_middle_is_kept_before_it_is_forgotten() {
         log[middle] ^= 1;
     })
     .await;
-    // SQLite sees nothing wrong, and goes on from what comes before the damage.
+    // SQLite reports no error and continues with the frames before the damage.
     let store = place.open();
     let left = store.messages(&conversation("a")).await.unwrap().len();
     assert!((5..15).contains(&left), "{left}");
@@ -377,7 +377,7 @@ async fn a_log_that_is_looked_at_twice_is_kept_once_and_the_end_of_one_is_no_dam
     for _ in 0..2 {
         assert_eq!(check(&look(&damaged), "log").health, CheckHealth::Damaged);
         assert_eq!(damaged_copies(&damaged.path()).len(), 1);
-        // As if the one who looked had been killed.
+        // As if the process that examined the store had been killed.
         fs::write(damaged.path().with_file_name("conversations.db-wal"), &log).unwrap();
     }
     let cut = killed(|log| log.truncate(log.len() - 5_000)).await;

@@ -1,4 +1,4 @@
-//! Damaged stores, seen from outside.
+//! Tests of damaged stores through the public interface.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 

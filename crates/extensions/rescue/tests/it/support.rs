@@ -6,7 +6,7 @@ pub(crate) use haft_store::conformance::{TickingClock, conversation, id, user};
 use haft_store::{SqliteStore, StoreConfig, StoreError};
 use tempfile::TempDir;
 
-/// A folder that goes away with its database.
+/// A temporary folder for a database.
 pub(crate) struct Place(TempDir);
 
 impl Place {

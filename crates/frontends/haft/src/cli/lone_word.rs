@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// Every text one edit away from this one.
+    /// Returns every text that is one edit away from `name`.
     fn edits(name: &str) -> Vec<String> {
         let chars: Vec<char> = name.chars().collect();
         let mut all: Vec<String> = swaps(name).collect();

@@ -31,7 +31,7 @@ mod tests {
 
     use crate::cli::Cli;
 
-    /// The dialect is tested with a part of haft's command line; here it meets the whole one.
+    /// The dialect's own tests use a part of haft's command line; this test uses all of it.
     #[test]
     fn lowered_command_lines_are_valid_for_haft() {
         for line in [

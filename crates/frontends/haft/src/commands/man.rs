@@ -135,7 +135,7 @@ fn shown(page: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The names of all commands that are shown, as their pages are called.
+    /// Returns the names of the pages of all visible commands.
     fn names(command: &Command, name: &str) -> Vec<String> {
         let inner = command
             .get_subcommands()
@@ -196,7 +196,7 @@ mod tests {
                 })
         };
         let mandoc = lint("mandoc", &["-T", "lint", "-W", "warning"]);
-        // groff prints the pages themselves; what it says of them goes to stderr.
+        // groff prints the pages themselves; its warnings go to stderr.
         let groff = Process::new("groff")
             .args(["-man", "-ww", "-z", "-Tutf8", "-K", "utf8"])
             .args(&files)

@@ -110,7 +110,7 @@ fn values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = 
 mod tests {
     use super::*;
 
-    /// The language of a command line, variables and a file.
+    /// Returns the language that a command line, variables and a file choose.
     fn language(line: &str, variables: &[(&str, &str)], file: &str) -> Language {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("config.toml"), file).unwrap();
@@ -169,7 +169,7 @@ mod tests {
                 "",
                 Language::Chinese,
             ),
-            // What cannot be read is reported by whoever loads it.
+            // Errors in the file are reported by the code that loads it.
             ("", &[LOCALE], "language = \"fr\"\n", Language::Chinese),
             ("", &[LOCALE], "language = [\n", Language::Chinese),
         ] {

@@ -22,7 +22,7 @@ use crate::sandbox::has_namespaces;
 use crate::serve::ServedPage;
 use crate::terminal::Terminal;
 
-/// An editor that speaks with `haft acp`.
+/// An editor connected to `haft acp`.
 struct Editor {
     child: Child,
     input: Option<ChildStdin>,
@@ -31,21 +31,19 @@ struct Editor {
     last: u64,
     /// Every update of a session, in order.
     updates: Vec<Value>,
-    /// Answers that came while another one was waited for.
+    /// Responses that arrived while another one was awaited.
     answers: HashMap<u64, Value>,
-    /// What it answers when it is asked for permission: the kind of the option.
+    /// The kind of the option with which the editor answers permission requests.
     permission: &'static str,
-    /// Every question for permission.
+    /// All permission requests.
     asked: Vec<Value>,
-    /// Files as the editor has them open.
+    /// The contents of the files that are open in the editor.
     buffers: HashMap<String, String>,
-    /// Files it was to write.
+    /// Files that haft wrote through the editor.
     written: Vec<String>,
-    /// What it answers to a form; nothing is no answer.
+    /// The answer to forms. `None` leaves them unanswered.
     form: Option<Value>,
-    /// Every form.
     forms: Vec<Value>,
-    /// Its terminals.
     terminals: terminals::Terminals,
 }
 
@@ -79,7 +77,7 @@ impl Editor {
         }
     }
 
-    /// The same after the first request, with what it offers.
+    /// Starts `haft acp` and sends `initialize` with the editor's capabilities.
     fn initialized(rig: &Rig, capabilities: Value) -> Self {
         let mut editor = Self::start(rig, &[]);
         let mut hello = json!({"protocolVersion": 1});
@@ -91,7 +89,7 @@ impl Editor {
         editor
     }
 
-    /// The same with a session in the project.
+    /// Starts an initialized editor with one session in the project.
     fn in_session(rig: &Rig, capabilities: Value) -> (Self, String) {
         let mut editor = Self::initialized(rig, capabilities);
         let id = editor.new_session(&rig.project());
@@ -127,7 +125,8 @@ impl Editor {
         self.line(notification.to_string().as_bytes());
     }
 
-    /// The next message, taken note of; what is asked is answered.
+    /// Reads and records the next message, and responds if it is a request. Returns `None` at the
+    /// end of the output.
     fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         if self.output.read_line(&mut line).unwrap() == 0 {
@@ -152,7 +151,7 @@ impl Editor {
         Some(message)
     }
 
-    /// What the editor answers; nothing where it lets haft wait.
+    /// Returns the editor's response to a request, or `None` to leave haft waiting.
     fn answered(&mut self, method: &str, params: &Value) -> Option<Value> {
         let path = || params["path"].as_str().unwrap().to_owned();
         Some(match method {
@@ -215,7 +214,7 @@ impl Editor {
         self.answer(id)
     }
 
-    /// Reads until an update fits.
+    /// Reads until an update matches.
     fn until(&mut self, fits: impl Fn(&Value) -> bool) {
         let mut seen = 0;
         loop {
@@ -231,7 +230,7 @@ impl Editor {
         }
     }
 
-    /// Reads until haft asks for permission.
+    /// Reads until haft requests permission.
     fn until_asked(&mut self) {
         while self.asked.is_empty() {
             assert!(
@@ -249,7 +248,7 @@ impl Editor {
             .collect()
     }
 
-    /// What haft said, joined.
+    /// Returns the agent's text, joined from all updates.
     fn said(&self) -> String {
         self.of_kind("agent_message_chunk")
             .iter()
@@ -257,7 +256,7 @@ impl Editor {
             .collect()
     }
 
-    /// Ends the input, and gives the exit code.
+    /// Closes the input and returns the exit code.
     fn end(mut self) -> i32 {
         drop(self.input.take());
         while self.next().is_some() {}
@@ -528,13 +527,13 @@ fn a_turn_is_cancelled_wherever_it_is() {
             "asked" => editor.until_asked(),
             _ => editor.until(|update| update["status"] == "in_progress"),
         }
-        // Twice does no harm.
+        // A second cancel has no effect.
         editor.notify("session/cancel", json!({"sessionId": session}));
         editor.notify("session/cancel", json!({"sessionId": session}));
         let answer = editor.answer(prompt);
         assert_eq!(stop_reason(&answer), "cancelled", "{state}");
         editor.permission = "reject_once";
-        // The reply that was cut off is given again.
+        // The server sends the interrupted reply again.
         gate.open();
         assert_eq!(
             stop_reason(&editor.prompt(&session, "again")),
@@ -773,7 +772,7 @@ fn the_same_task_leaves_the_same_conversation_behind() {
     assert_eq!(file(&at_the_terminal), file(&headless));
 }
 
-/// Takes out what differs from run to run: times and ids.
+/// Removes what differs from run to run: times and ids.
 fn forget_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {

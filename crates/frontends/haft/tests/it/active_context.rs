@@ -1,5 +1,5 @@
-//! Active context: folders are described after a turn that changed them, and what they say waits
-//! for a cold prefix.
+//! Active context: folders are described after a turn that changed them, and a description enters
+//! the prompt only with a cold prefix.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn write(path: &str, content: &str) -> Reply {
     Reply::call("write_to_file", json!({"path": path, "content": content}))
 }
 
-/// A project whose user wants descriptions.
+/// A project with active context switched on.
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     switched_on(rig)
@@ -78,8 +78,8 @@ fn a_turn_that_changed_files_has_their_folders_described() {
         "nothing of it would run"
     );
 
-    // The conversation goes on while its prefix is warm: it hears what it heard. A new one hears
-    // what there is.
+    // While its prefix is warm, the conversation keeps its system prompt. A new conversation gets
+    // the new description.
     let first = rig.export()["id"].as_str().unwrap().to_owned();
     let rig = switched_on(rig.with_script(
         Script::replies([Reply::text("Yes.").times(3)]).unwrap(),

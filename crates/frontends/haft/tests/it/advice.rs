@@ -1,5 +1,5 @@
-//! What a refusal of a headless run advises: each way that it names allows the call, and none is
-//! the mode without a sandbox.
+//! The advice in refusals of headless runs: every way it names allows the call, and none is the
+//! mode without a sandbox.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn rig_for(tool: &str, arguments: &Value) -> Rig {
     rig
 }
 
-/// The result of the one call of a run.
+/// Returns the result of the only call of a run.
 fn result(ran: &Ran) -> Value {
     let events = ran.events();
     events
@@ -37,7 +37,7 @@ fn is_refused(result: &Value) -> bool {
         .any(|code| result["error"]["code"] == *code)
 }
 
-/// The ways that a refusal names, each as it stands between backticks.
+/// Returns the ways to allow the call that a refusal names, each without its backticks.
 fn advised(result: &Value) -> Vec<String> {
     let text = result["text"].as_str().unwrap();
     assert!(!text.contains("yolo"), "{text}");
@@ -45,7 +45,7 @@ fn advised(result: &Value) -> Vec<String> {
         .split(ALLOWED_WITH)
         .nth(1)
         .unwrap_or_else(|| panic!("{text}"));
-    // A rule may hold backticks, but none of these does.
+    // A rule may contain backticks, but none of these does.
     ways.split('`')
         .skip(1)
         .step_by(2)
@@ -53,7 +53,7 @@ fn advised(result: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs the task with what a way says, word for word as a shell reads it.
+/// Runs the task with the flags of `way`, or after its command, as a shell parses them.
 fn run_with(rig: &Rig, way: &str) -> Ran {
     let plain = rig.command(&[]);
     let shell = |line: String| {
@@ -221,13 +221,13 @@ fn refusals_name_no_mode_that_would_not_help() {
     );
 }
 
-/// Every value of a message file that names the mode without a sandbox.
+/// Returns all values in message files that contain `yolo`.
 fn named_in_messages() -> Vec<String> {
     let frontends = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     let mut look = |path: &std::path::Path| {
         let text = std::fs::read_to_string(path).unwrap();
-        // What stands before the sign is the key.
+        // Keys may contain the word.
         let value = |line: &&str| {
             line.split_once(" = ")
                 .map_or(*line, |(_, value)| value)
@@ -258,7 +258,7 @@ fn named_in_messages() -> Vec<String> {
 #[test]
 fn no_message_recommends_the_mode_without_a_sandbox() {
     let found: Vec<_> = named_in_messages();
-    // This one refuses it.
+    // This message refuses the mode.
     assert!(
         found.iter().all(|line| line.starts_with("queue-yolo = ")),
         "{found:#?}"
@@ -276,7 +276,7 @@ fn no_message_recommends_the_mode_without_a_sandbox() {
         .into_iter()
         .filter(|source| !source.path.contains("test"))
     {
-        // Unit tests stand at the end.
+        // Unit tests are at the end of a file.
         let text = source
             .text
             .split("#[cfg(test)]\nmod tests {")

@@ -1,5 +1,5 @@
-//! Holds docs/advisories.md against the repository: ids are well-formed and unique, and every test
-//! it names exists.
+//! Checks docs/advisories.md against the repository: ids are well-formed and unique, and every test
+//! that the page names exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
-/// The cells of each row.
+/// Returns the cells of each row.
 fn rows(page: &str) -> Vec<Vec<String>> {
     let rows = page
         .lines()
@@ -54,7 +54,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether `file.rs: name` is a function of a file that ends in that path.
+/// True if `file.rs: name` is a function of a file whose path ends in `file.rs`.
 fn exists(test: &str, sources: &[PathBuf]) -> bool {
     let Some((file, name)) = test.split_once(": ") else {
         return false;

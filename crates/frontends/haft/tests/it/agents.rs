@@ -1,4 +1,4 @@
-//! Sub-agents from the outside: their requests, events, conversations and ends.
+//! Sub-agents as seen from outside: their requests, events, conversations and ends.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig};
 use crate::terminal::PATIENCE;
 
-/// One model for the main agent and one for each of three others, each behind another protocol.
+/// One model for the main agent and one for each of three sub-agents, each behind a different
+/// protocol.
 const MODELS: [(&str, Api); 4] = [
     ("main", Api::Anthropic),
     ("alpha", Api::OpenaiChat),
@@ -53,7 +54,7 @@ fn agent(rig: &Rig, name: &str, head: &str, role: &str) {
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
-/// What a model says once it has so many results.
+/// Restricts a reply to requests of `model` with this number of tool results.
 fn says(model: &str, results: usize, reply: Reply) -> Reply {
     let when = When {
         model: Some(model.into()),
@@ -138,7 +139,7 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
         rig.server.refusals()
     );
 
-    // Every request of the three is the same, whole, on every protocol.
+    // The requests of the three agents are equal on every protocol.
     let [alpha, beta, gamma] = ["alpha", "beta", "gamma"].map(|name| requests_of(&rig, name));
     assert_eq!((alpha.len(), beta.len(), gamma.len()), (2, 2, 2));
     for (one, others) in alpha.iter().zip(beta.iter().zip(&gamma)) {
@@ -155,7 +156,7 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
     );
     insta::assert_snapshot!("messages_of_a_sub_agent", told(&rig, &alpha[1]));
 
-    // The main agent's history holds the answers and nothing of how they came about.
+    // The main agent's history holds the answers and nothing else of the sub-agents' work.
     let main = requests_of(&rig, "main");
     let last = main.last().unwrap();
     assert_eq!((last.tool_results(), last.assistant_turns()), (3, 4));
@@ -181,7 +182,7 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
     let messages = rig.export()["messages"].as_array().unwrap().len();
     assert_eq!(messages, 8, "the task, four replies, three results");
 
-    // Events carry the agent and its conversation, numbers have no gaps, and what they used is
+    // Events carry the agent and its conversation, sequence numbers have no gaps, and usage is
     // added up.
     let events = ran.events();
     for (index, event) in events.iter().enumerate() {
@@ -222,7 +223,7 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
     assert_eq!(ran.result()["usage"]["input"], used);
     assert!((ran.result()["cost"]["total"].as_f64().unwrap() - spent).abs() < 1e-6);
 
-    // Each has a conversation of its own, which is not among those of the project.
+    // Each sub-agent has a conversation of its own, which the project's list omits.
     let listed = rig
         .run(&["conversations", "list", "--all", "--json"])
         .json();
@@ -252,7 +253,7 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
     assert_eq!(child["metadata"]["call_id"], results(&ran)[1]["id"]);
 }
 
-/// The messages of a request as text, without what differs from machine to machine.
+/// Returns the messages of a request as text, without the parts that differ between machines.
 fn told(rig: &Rig, seen: &Seen) -> String {
     let whole = format!("{seen}").replace(&rig.project().display().to_string(), "PROJECT");
     let messages = &whole[whole.find("\nuser: ").unwrap() + 1..];
@@ -338,7 +339,7 @@ fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
     }
 }
 
-/// Runs a task, and opens the gate once a model was asked this often.
+/// Runs a task, and opens the gate once `model` has received this number of requests.
 fn task_with_gate(rig: &Rig, prompt: &str, gate: &Gate, (model, requests): (&str, usize)) -> Ran {
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -351,7 +352,7 @@ fn task_with_gate(rig: &Rig, prompt: &str, gate: &Gate, (model, requests): (&str
     })
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -370,7 +371,7 @@ fn agents_side_by_side_can_write_to_each_other() {
         says("main", 1, Reply::text("Done.")),
         says("alpha", 0, talk("beta")),
         says("alpha", 1, Reply::text("Said.")),
-        // Not before the message to it was delivered.
+        // Held until the message to `beta` was delivered.
         says(
             "beta",
             0,
@@ -541,7 +542,7 @@ fn evidence_is_read_with_recall() {
     );
 }
 
-/// How many processes work in a folder.
+/// Returns the number of processes that work in a folder.
 fn processes_in(folder: &Path) -> usize {
     let works_there = |pid: &str| {
         let alive = std::fs::read_to_string(format!("/proc/{pid}/stat"))
@@ -558,7 +559,7 @@ fn processes_in(folder: &Path) -> usize {
         .count()
 }
 
-/// A run that hangs: `alpha` in a command that says it is there, `beta` in a request.
+/// A run that hangs: `alpha` in a command that has created the file `there`, `beta` in a request.
 struct Hanging {
     rig: Rig,
     child: Child,
@@ -781,7 +782,8 @@ fn the_user_can_write_to_an_agent_that_runs() {
         .unwrap();
     until("alpha asks", || !requests_of(&rig, "alpha").is_empty());
     let mut input = child.stdin.take().unwrap();
-    // Lines are read in their order: once the last is answered, the one before it was delivered.
+    // Lines are read in order: the answer to the last one shows that the previous one was
+    // delivered.
     for (to, text) in [
         ("alpha", "Only the Rust files."),
         ("nobody", "Are you there?"),
@@ -924,7 +926,7 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
     ]);
     agent(&rig, "alpha", "", "You are slow.");
     agent(&rig, "beta", "", "You are quick.");
-    // On a busy machine the quick one may need longer than a short limit.
+    // On a busy machine the quick agent may need longer than a short limit.
     let limits = [5, 20, 80].into_iter();
     let (seconds, ran) = limits
         .map(|seconds| {
@@ -976,7 +978,7 @@ fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
             Reply::call("talk_to", json!({"agent": "beta", "message": "Look left."})),
         ),
         says("alpha", 1, Reply::text("Said.")),
-        // The letter comes while this, its only reply, is on its way.
+        // The message arrives while this reply, the agent's only one, is under way.
         says("beta", 0, Reply::text("Nothing to do.").held_by(&gate)).times(1),
         says("beta", 0, Reply::text("I looked left.")),
     ]);
@@ -1066,8 +1068,8 @@ fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
     );
 }
 
-/// Files as people share them for Claude Code: none of their models is here, and some of their
-/// tools are not.
+/// Agent files as people share them for Claude Code: their models and some of their tools are not
+/// available.
 #[test]
 fn agent_files_of_other_programs_run_unchanged() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/claude-agents");
@@ -1214,7 +1216,7 @@ fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_ha
     let rig = rig([
         says("main", 0, start_in_background("alpha")),
         says("main", 1, talk("Look left.")),
-        // The turn waits for the agent, and goes on with what came of it.
+        // The turn waits for the agent and continues with its result.
         says("main", 2, Reply::text("It works.")).times(1),
         says("main", 2, talk("Thank you.")),
         says("main", 3, Reply::text("All done.")),

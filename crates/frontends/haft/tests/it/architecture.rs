@@ -12,7 +12,7 @@ struct Row {
     uses: BTreeSet<String>,
 }
 
-/// Where each crate lies and what it may use, from the table.
+/// Returns the folder and the allowed dependencies of each crate, from the table.
 fn table() -> BTreeMap<String, Row> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ARCHITECTURE.md");
     let text = std::fs::read_to_string(page).unwrap();
@@ -38,7 +38,7 @@ fn table() -> BTreeMap<String, Row> {
         .collect()
 }
 
-/// What each crate may use, from the table.
+/// Returns the allowed dependencies of each crate, from the table.
 fn allowed() -> BTreeMap<String, BTreeSet<String>> {
     table()
         .into_iter()
@@ -115,7 +115,7 @@ fn crates_lie_in_the_folders_of_the_table() {
     }
 }
 
-/// An arrow points from a front end to an extension to the core, never back.
+/// Front ends may use extensions and the core, and extensions the core, but not the reverse.
 #[test]
 fn the_core_knows_no_extension_and_no_front_end() {
     let table = table();
@@ -198,7 +198,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap()
 }
 
-/// What stands between backticks, outside blocks of code.
+/// Returns the texts between backticks, outside code blocks.
 fn quoted(page: &str) -> Vec<String> {
     let prose: Vec<_> = page.split("\n```").step_by(2).collect();
     let names = prose
@@ -312,7 +312,7 @@ fn pages_name_identifiers_that_exist() {
     }
 }
 
-/// The row about commands says where each command of the command line is.
+/// The row about commands names the file of each command.
 #[test]
 fn every_command_is_in_the_file_that_the_page_names() {
     let text = page("ARCHITECTURE.md");
@@ -357,7 +357,7 @@ fn every_command_is_in_the_file_that_the_page_names() {
     assert!(checked > 30, "{checked} commands");
 }
 
-/// The drawing names beside the trait the extensions that implement it, and those whose tools and
+/// Beside the trait, the drawing names the extensions that implement it, and those whose tools and
 /// readers the binary registers through it.
 #[test]
 fn the_drawing_names_the_extensions_of_the_trait() {

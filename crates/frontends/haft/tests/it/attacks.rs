@@ -1,6 +1,6 @@
-//! Attacks on what takes part in a call without being the model: hooks that change it, programs
-//! that drive haft, pages of the web. Each was tried as an attacker would; what holds, and what had
-//! to be mended, is in docs/security.md.
+//! Attacks through parts of a call other than the model: hooks that change it, programs that drive
+//! haft, web pages. Each was tried as an attacker would; docs/security.md lists what holds and what
+//! had to be fixed.
 
 #[cfg(feature = "mcp")]
 mod servers;
@@ -20,7 +20,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-/// Adds to the user's configuration.
+/// Appends to the user's configuration.
 fn add(rig: &Rig, text: &str) {
     let file = rig.home().join("config.toml");
     fs::write(&file, fs::read_to_string(&file).unwrap() + text).unwrap();
@@ -32,7 +32,7 @@ fn hook(matcher: &str, command: &str) -> String {
     )
 }
 
-/// A hook that gives a call these arguments, and does not ask for more.
+/// A hook that replaces the arguments of a call and makes no permission decision.
 fn changing(matcher: &str, input: &Value) -> String {
     hook(
         matcher,
@@ -43,7 +43,7 @@ fn changing(matcher: &str, input: &Value) -> String {
     )
 }
 
-/// Writes the project's own configuration, and trusts it.
+/// Writes the project's own configuration and trusts it.
 fn of_project(rig: &Rig, text: &str) {
     fs::create_dir_all(rig.project().join(".haft")).unwrap();
     rig.write(".haft/config.toml", text);
@@ -79,8 +79,7 @@ fn results(ran: &Ran) -> Vec<Value> {
         .collect()
 }
 
-/// Arguments that are changed are judged as those of the model are, whoever changed them and
-/// wherever they lead.
+/// Arguments that a hook of the user or the project changed are judged like those of the model.
 #[test]
 fn a_changed_path_is_judged_like_any_other() {
     let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -151,8 +150,8 @@ fn a_changed_call_stays_the_call_of_its_tool_and_fits_its_schema() {
     }
 }
 
-/// `[masked: …]` stands for a secret that is not here: a hook that hands it on must not destroy the
-/// secret.
+/// `[masked: …]` stands for a secret that is not in the text: a hook that passes the mask on must
+/// not overwrite the secret.
 #[test]
 fn a_hook_cannot_write_what_stands_for_a_secret() {
     for (call, input) in [
@@ -177,7 +176,7 @@ fn a_hook_cannot_write_what_stands_for_a_secret() {
     }
 }
 
-/// Who allowed a call has not seen what a later hook made of it.
+/// An approval does not cover the changes of a later hook.
 #[test]
 fn a_leave_does_not_cover_what_comes_after_it() {
     let allow = hook(
@@ -228,7 +227,7 @@ fn a_leave_does_not_cover_what_comes_after_it() {
     }
 }
 
-/// Calls of one reply that run side by side are judged one by one.
+/// Calls of one reply that run in parallel are judged one by one.
 #[test]
 fn only_the_changed_one_of_parallel_calls_is_refused() {
     let read = |path: &str| ScriptCall::new("read_file", json!({"path": path}));
@@ -309,8 +308,8 @@ fn a_hook_that_floods_or_never_listens_holds_nothing_up_and_learns_no_key() {
     );
 }
 
-/// Stored and imported data, and files of the project, that name classes and functions as other
-/// programs read them.
+/// Stored data, imported data and project files that name classes and functions, as deserializers
+/// of other programs interpret them.
 #[test]
 fn data_that_names_objects_stays_data() {
     let object = json!({"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "touch owned"},
@@ -342,7 +341,7 @@ fn data_that_names_objects_stays_data() {
     assert!(!rig.project().join("owned").exists());
 }
 
-/// Sequences in what goes wrong reach neither the log nor a terminal as they are.
+/// Control sequences in error texts reach neither the log nor a terminal unescaped.
 #[test]
 fn what_is_logged_drives_no_terminal() {
     let loud = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\u{202e}";
@@ -373,7 +372,7 @@ fn what_is_logged_drives_no_terminal() {
     }
 }
 
-/// What a project offers is the most a sub-agent has, whatever its own file says.
+/// The tools that a project offers are the maximum for a sub-agent, whatever its own file lists.
 #[test]
 fn a_sub_agent_has_no_tool_that_its_project_does_not_offer() {
     use crate::worktrees::{agent, on, rig, start};

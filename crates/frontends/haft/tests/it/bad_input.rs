@@ -1,4 +1,4 @@
-//! Each mistake gets one clear line, its exit code, and no panic.
+//! Each mistake produces one clear error line, its exit code, and no panic.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ fn config(provider: &str) -> String {
     format!("model = \"mock/{MODEL}\"\n[providers.mock]\napi = \"openai-chat\"\n{provider}\n")
 }
 
-/// One line, that says all of this.
+/// Asserts that standard error is one line that contains all words.
 #[track_caller]
 fn assert_told(ran: &Ran, code: i32, words: &[&str]) {
     let stderr = ran.stderr();

@@ -1,5 +1,5 @@
-//! Files of knowledge that are broken: each is told with its name, and its line where one is known,
-//! and the rest works.
+//! Broken rules, agents, skills and commands: each is reported with its file and, if known, its
+//! line, and the others still work.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn plant(rig: &Rig, name: &str, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-/// Every kind, a file of it that is broken, and how that is told.
+/// The kind, the path and the content of a broken file, and the expected message.
 const CASES: &[(&str, &str, &[u8], &str)] = &[
     (
         "rules",
@@ -128,7 +128,8 @@ fn what_is_broken_is_named_and_the_rest_works() {
         for there in ["A good rule.", "A good skill.", "Do it well."] {
             assert!(sent.contains(there), "{kind} {shown}: no {there} in {sent}");
         }
-        // What only a person's command would use is told by that command.
+        // A run warns about rules and skills. Broken agents and commands are reported by their
+        // `list` commands.
         if ["rules", "skills"].contains(kind) {
             let events = ran.events();
             let mut warned = events.iter().filter(|event| event["code"] == "document");

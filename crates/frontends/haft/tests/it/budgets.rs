@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// A source file of a crate, without its tests.
 pub(crate) struct SourceFile {
-    /// Its path from the root of the repository.
+    /// The path from the root of the repository.
     pub(crate) path: String,
     /// The folder below `crates`: `core`, `extensions`, `frontends` or `testkit`.
     folder: String,
@@ -75,7 +75,7 @@ pub(crate) fn split_tests(text: &str) -> (&str, &str) {
     text.split_at(begin.map_or(text.len(), |(at, _)| at))
 }
 
-/// Every type that is defined, and where.
+/// Returns every defined type with the files that define it.
 fn types(sources: &[SourceFile]) -> BTreeMap<String, Vec<String>> {
     let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.folder != "testkit") {
@@ -123,7 +123,8 @@ fn files_are_small() {
     at_most("lines of the largest file", *lines.last().unwrap(), 900);
 }
 
-/// The number of lines of each function, which ends at the first `}` with its own indentation.
+/// Returns the number of lines of each function. A function ends at the first `}` with its own
+/// indentation.
 fn function_lines(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let mut counts = Vec::new();
@@ -247,7 +248,7 @@ fn a_session_is_few_parts() {
     );
 }
 
-/// What is kept beside messages is a contract with older versions: its keys stand in
+/// State that is stored beside messages is a contract with older versions: its keys are in
 /// `stored_state.rs` and nowhere else.
 #[test]
 fn keys_of_stored_state_are_named_in_one_file() {

@@ -1,4 +1,4 @@
-//! `haft rules`, `haft skills`, `haft commands` and `haft agents` from the outside.
+//! `haft rules`, `haft skills`, `haft commands` and `haft agents` as a user runs them.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -214,7 +214,7 @@ fn a_skill_is_added_with_its_folder() {
             .stdout()
             .contains("Draws charts")
     );
-    // A folder without `SKILL.md` is none, and one that cannot be used leaves nothing behind.
+    // A folder without `SKILL.md` is rejected, and an unusable skill leaves nothing behind.
     std::fs::create_dir_all(rig.project().join("empty")).unwrap();
     assert_eq!(rig.run(&["skills", "add", "other", "empty"]).code(), 2);
     rig.write("given/SKILL.md", "---\nname: bad\n---\nNo description.\n");

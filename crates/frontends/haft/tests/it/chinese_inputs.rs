@@ -1,6 +1,6 @@
 //! A hundred Chinese inputs (mixed scripts, emoji, full-width forms, characters outside the basic
-//! plane) through what is not the terminal: counting, rules' front matter, search, summaries, the
-//! gate, a mention and a run. The terminal has its own tests of them.
+//! plane) in everything except the terminal: counting, front matter of rules, search, summaries,
+//! the gate, mentions and runs. The terminal has its own tests with these inputs.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -17,7 +17,7 @@ fn rig() -> Rig {
     )
 }
 
-/// The longest run of Chinese characters in a text.
+/// Returns the longest run of Chinese characters in a text.
 fn words(text: &str) -> String {
     let is_han = |c: char| {
         ('\u{4e00}'..='\u{9fff}').contains(&c) || ('\u{20000}'..='\u{323af}').contains(&c)
@@ -102,7 +102,7 @@ fn the_gate_reads_them_as_it_reads_english() {
     let read = decided("cat 'notes.txt'");
     let removed = decided("rm -rf 'notes.txt'");
     assert_ne!(removed, "allow");
-    // What cannot be seen is asked about, in whatever script: blanks of another width, joiners,
+    // Invisible characters need approval in every script: blanks of unusual width, joiners,
     // variation selectors.
     let hides = |c: char| {
         matches!(
@@ -124,7 +124,7 @@ fn the_gate_reads_them_as_it_reads_english() {
         assert_eq!(decided(&format!("cat '{input}'")), expected, "{input}");
         assert_eq!(decided(&format!("rm -rf '{input}'")), removed, "{input}");
     }
-    // What looks like an operator, and is none: nothing is piped, and the file has the name it has.
+    // Full-width characters that resemble operators are part of the file name: nothing is piped.
     assert_eq!(decided("cat 甲｜乙；丙＆丁"), decided("cat notes.txt"));
 }
 

@@ -1,4 +1,4 @@
-//! Lists, results and reports in Chinese, with no English left but names.
+//! Lists, results and reports in Chinese, with no English except names.
 
 use std::collections::HashSet;
 
@@ -11,18 +11,17 @@ use crate::serve::ServedPage;
 
 pub(crate) const CHINESE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
 
-/// What is called so in Chinese, too: programs, commands, options, keys, modes and what is measured
-/// in.
+/// Words that are also used in Chinese texts: programs, commands, options, keys, modes and units.
 const NAMES: &str = "haft token bug shell man git schema plan ask accept edits auto yolo allow deny mock anthropic \
     openai chat openai-chat test path command help context inspect cost compact clear resume rewind undo redo commit diff model mode \
     files conversations agents commands rules mcp models permissions quit init exit touch add remove edit dry-run \
     stdout stderr running knowledge dialogue web true false null main code summary prune title index embedding vision \
     planner designer input project master landlock min none front tail default execute";
 
-/// Words of English: of small letters alone, outside backquotes, and no names.
+/// Returns the English words of a text: lowercase, outside backticks, and not among `NAMES`.
 pub(crate) fn left_english(text: &str) -> Vec<String> {
     let names: HashSet<&str> = NAMES.split_whitespace().collect();
-    // A name that was cut off is none of them any more.
+    // A truncated name is not in the list.
     let cut = text
         .split('…')
         .map(|part| part.trim_end_matches(|c: char| c.is_ascii_alphabetic()))
@@ -39,7 +38,7 @@ pub(crate) fn left_english(text: &str) -> Vec<String> {
     words.filter(is_english).map(str::to_owned).collect()
 }
 
-/// Layers, roles, states and sources in tables were English.
+/// Regression: layers, roles, states and sources in tables were in English.
 #[test]
 fn tables_and_lists_are_chinese() {
     let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": "一\n"}));
@@ -79,7 +78,7 @@ fn tables_and_lists_are_chinese() {
     }
 }
 
-/// What was sent stays as it is; whose it is and where it stands is told in Chinese.
+/// Content that was sent stays unchanged; its role and its layer are shown in Chinese.
 #[test]
 fn layers_and_roles_are_chinese() {
     let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": "一\n"}));
@@ -132,7 +131,7 @@ fn layers_and_roles_are_chinese() {
     }
 }
 
-/// Why a call failed was shown as the model reads it.
+/// Regression: the error of a failed call was shown as the model receives it.
 #[test]
 fn why_a_call_failed_is_told_in_chinese_and_sent_in_english() {
     for (tool, arguments, told, sent) in [
@@ -181,7 +180,7 @@ fn why_a_call_failed_is_told_in_chinese_and_sent_in_english() {
     }
 }
 
-/// How the steps of a workflow ended was told in English.
+/// Regression: the results of workflow steps were shown in English.
 #[cfg(feature = "workflows")]
 #[test]
 fn a_workflow_tells_in_chinese_how_it_ended() {
@@ -210,7 +209,7 @@ fn a_workflow_tells_in_chinese_how_it_ended() {
     );
 }
 
-/// Why there is no page was told in English.
+/// Regression: the error about a missing page was in English.
 #[test]
 fn pages_are_refused_in_chinese() {
     let rig = Rig::new(

@@ -1,4 +1,4 @@
-//! The built-in providers of China, each asked as it is built in, at the address of the scripted
+//! The built-in providers of China with their built-in settings, at the address of the scripted
 //! server.
 
 use haft_testkit::{Reply, Script};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 
-/// A provider's model, its key's variable, whether its reasoning goes back, and the key of the
-/// limit of its replies.
+/// A provider's model, the variable of its key, true if its reasoning is sent back, and the name of
+/// the field that limits replies.
 const MODELS: [(&str, &str, bool, &str); 7] = [
     (
         "deepseek-cn/deepseek-flash",

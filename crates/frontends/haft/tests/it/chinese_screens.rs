@@ -1,4 +1,4 @@
-//! Every screen of the terminal in Chinese at three widths, with no English left on it but names.
+//! Every screen of the terminal in Chinese at three widths, with no English except names.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::chinese_lists::{CHINESE, left_english};
 use crate::rig::Rig;
 use crate::terminal::Terminal;
 
-/// A walk through the terminal: what is new on the screen after each step.
+/// A walk through the terminal that records the new lines on the screen after each step.
 struct Walk<'a> {
     rig: &'a Rig,
     terminal: Terminal,
@@ -24,7 +24,7 @@ impl Walk<'_> {
         let rest = keys.strip_prefix('\u{1b}').filter(|rest| !rest.is_empty());
         if rest.is_some() {
             self.terminal.press("\u{1b}");
-            // Until then it would take the next keys.
+            // An open list would consume the next keys.
             self.terminal.until("the list is closed", |screen| {
                 !["Esc 取消", "Esc 关闭"]
                     .iter()
@@ -42,7 +42,7 @@ impl Walk<'_> {
             .map(str::trim_end)
             .filter(|line| !line.is_empty())
         {
-            // What the model is sent is shown as it is, and so is a command that runs.
+            // Text that is sent to the model and running commands are shown unchanged.
             let is_quoted = ["工具：", "Created "]
                 .iter()
                 .any(|begin| line.trim_start_matches([' ', '▸']).starts_with(begin));
@@ -55,7 +55,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A turn that is asked about: the question, and what comes of the answer.
+    /// Sends a prompt whose call needs approval; records the question and the result of the answer.
     fn asked(&mut self, what: &str, prompt: &str, answer: &str, until: &str) {
         self.terminal.press(prompt);
         self.terminal.until_armed();
@@ -64,9 +64,9 @@ impl Walk<'_> {
     }
 }
 
-/// Everything a person meets on the way through a session.
+/// Returns the lines of every screen that a user meets in a session.
 fn screens(columns: u16) -> String {
-    // Where every change failed, the model is asked once to look again.
+    // If every change failed, the model is asked once to check again.
     let replies = [
         Reply::call("execute_command", json!({"command": "exit 3"})),
         Reply::text("先看。"),

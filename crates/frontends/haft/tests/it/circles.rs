@@ -26,7 +26,7 @@ fn names(text: &str) -> ModulePath {
         .collect()
 }
 
-/// What a `use` brings in, its braces resolved.
+/// Collects the names and the paths that a `use` tree imports.
 fn expand(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) {
     let Some((head, inside)) = tree.split_once('{') else {
         let (path, alias) = tree.split_once(" as ").unwrap_or((tree, ""));
@@ -56,22 +56,22 @@ fn expand(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) 
     }
 }
 
-/// A name as a file has it, and the path it stands for.
+/// A name in a file, and the path it stands for.
 struct Import {
     name: String,
     path: ModulePath,
-    /// Whether it is there for others.
+    /// True for re-exports.
     is_public: bool,
 }
 
-/// What a file names of its own crate: what its `use`s bring in, and paths written out in the code.
+/// The names of its own crate that a file uses: its imports, and paths written out in the code.
 #[derive(Default)]
 struct Named {
     imports: Vec<Import>,
     written_out: Vec<ModulePath>,
 }
 
-/// From the root of the crate; none for a path into another crate.
+/// Returns a path from the root of the crate, or `None` for a path into another crate.
 fn whole(
     module: &ModulePath,
     path: &[String],
@@ -93,7 +93,7 @@ fn whole(
     }
 }
 
-/// What the `use` at the end of a piece of code says, and whether it is public.
+/// Returns the tree of the `use` at the end of a piece of code, and true if the `use` is public.
 fn import(statement: &str) -> Option<(&str, bool)> {
     let at = statement.rfind("use ")?;
     let before = statement[..at]
@@ -139,7 +139,7 @@ fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Nam
     named
 }
 
-/// The file that defines what a path leads to.
+/// Returns the file that defines what `path` names.
 fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> Option<ModulePath> {
     let length = (0..=path.len())
         .rev()
@@ -160,7 +160,7 @@ fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> 
     }
 }
 
-/// The modules of the same crate that a file needs.
+/// Returns the modules of the same crate that a file needs.
 fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<ModulePath> {
     let Named {
         imports,
@@ -176,7 +176,7 @@ fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<Mo
     needed.filter(|file| file != module).collect()
 }
 
-/// What can be reached from a module.
+/// Returns all modules that can be reached from a module.
 fn reached(
     from: &ModulePath,
     edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>,

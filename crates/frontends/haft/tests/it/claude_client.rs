@@ -1,5 +1,5 @@
-//! haft called as `claude`, by programs that were written for Claude Code. Its SDKs themselves are
-//! in `tests/third-party`.
+//! haft invoked as `claude` by programs that were written for Claude Code. `tests/third-party`
+//! tests the SDKs themselves.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -56,7 +56,7 @@ fn touch() -> Reply {
     )
 }
 
-/// What a client sends first, with these hooks before calls.
+/// The first message of a client, with these hooks before calls.
 fn initialize(hooks: &Value) -> Value {
     request(
         "i",
@@ -166,8 +166,8 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
     );
 }
 
-/// What the SDKs can send in `settings`, and flags that have no counterpart here: none of them ends
-/// a run.
+/// Everything the SDKs can send in `settings`, and flags without a counterpart in haft: none of
+/// them ends a run.
 #[test]
 fn hooks_of_settings_are_run_and_idle_flags_are_named() {
     let hook = |command: &str| json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]);
@@ -269,7 +269,7 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
     ] {
         let rig = rig([touch(), Reply::text("Done.")]);
         let mut driven = driven(&rig, &["--allowedTools", "Bash"]);
-        // It has as long as it takes where it is to answer.
+        // A hook that is to answer gets a long timeout.
         let mut hooks = declared.clone();
         if answer.is_some() {
             hooks[0]["timeout"] = json!(60);
@@ -299,7 +299,7 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
             "{answer:?}"
         );
     }
-    // The end of the input is no answer.
+    // The end of the input does not allow the call.
     let rig = rig([touch(), Reply::text("Done.")]);
     let mut driven = driven(&rig, &["--allowedTools", "Bash"]);
     let mut hooks = declared;

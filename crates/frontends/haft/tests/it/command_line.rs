@@ -1,4 +1,4 @@
-//! How the command line behaves: mistyped words, nouns alone, and what is the same everywhere.
+//! The command line: mistyped words, nouns alone, and behavior that all commands share.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn rig() -> Rig {
     )
 }
 
-/// The names of the commands in `haft --help`.
+/// Returns the names of the commands in `haft --help`.
 fn commands(rig: &Rig) -> Vec<String> {
     let help = rig.run(&["--help"]).stdout();
     let (commands, _) = help.split_once("\nOptions:").unwrap();
@@ -30,7 +30,8 @@ fn commands(rig: &Rig) -> Vec<String> {
         .collect()
 }
 
-/// The name without a character, with one too many, with another one, and with two swapped.
+/// Returns the name without one character, with an extra one, with a different one, and with two
+/// swapped.
 fn mistyped(name: &str) -> [String; 4] {
     let chars: Vec<char> = name.chars().collect();
     let middle = chars.len() / 2;
@@ -66,7 +67,7 @@ fn no_mistyped_word_is_sent_without_a_terminal() {
         .iter()
         .flat_map(|name| mistyped(name).map(|word| (name, word)))
     {
-        // Two equal characters that were swapped.
+        // The swapped characters were equal.
         if names.contains(&word) {
             continue;
         }
@@ -339,7 +340,7 @@ fn variables_set_values_and_a_bad_one_is_named() {
     assert!(String::from_utf8_lossy(&set.stderr).contains("HAFT_RETRY__ATTEMPTS"));
 }
 
-/// What a shell is offered for the last of these words.
+/// Returns the completions that a shell gets for the last of these words.
 fn offered(rig: &Rig, words: &[&str]) -> String {
     let output = rig
         .command(&[&["--", "haft"], words].concat())
@@ -354,8 +355,8 @@ fn offered(rig: &Rig, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What users of other agents type out of habit is answered with what to write here, and nothing is
-/// sent.
+/// Flags and commands that users of other agents type out of habit: the answer names haft's
+/// equivalent, and nothing is sent.
 #[test]
 fn flags_of_other_agents_are_answered_with_what_does_the_same() {
     let rig = rig();
@@ -391,8 +392,7 @@ fn flags_of_other_agents_are_answered_with_what_does_the_same() {
     assert!(rig.server.requests().is_empty());
 }
 
-/// The scripts in the shells they are for: what Tab makes of the beginning of an id, a model and an
-/// agent.
+/// Completion scripts in their real shells: Tab completes the start of an id, a model and an agent.
 #[test]
 fn real_shells_complete_ids_models_and_agents() {
     let rig = rig();
@@ -548,7 +548,7 @@ fn sections_of_the_system_prompt_come_from_files() {
             ran.stderr()
         );
     }
-    // A project says nothing about it.
+    // A project's configuration has no effect on the sections.
     rig.write(
         ".haft/config.toml",
         "[prompt.sections]\nrules = \"rules.md\"\n",

@@ -1,5 +1,5 @@
-//! Commits from inside the sandbox under a rule: they go through unattended, and hooks,
-//! configuration and programs stay out.
+//! Commits from inside the sandbox under a rule: they succeed without approval, while hooks,
+//! configuration and programs stay blocked.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -36,8 +36,8 @@ fn git(rig: &Rig, arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// A repository with a commit and work that is not committed; a model that runs these lines; a rule
-/// that allows commits.
+/// A repository with a commit and uncommitted work, a model that runs `lines`, and a rule that
+/// allows commits.
 fn rig(lines: &[&str]) -> Rig {
     let replies = lines
         .iter()
@@ -50,7 +50,7 @@ fn rig(lines: &[&str]) -> Rig {
     ));
     rig.write("a.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
-    // The home of a test is haft's own folder, too, which nobody sees inside.
+    // The home of a test is also haft's own folder, which is hidden inside the sandbox.
     configure(
         &rig,
         "[user]\n\tname = Someone\n\temail = someone@example.com\n",
@@ -85,7 +85,7 @@ fn subjects(rig: &Rig) -> Vec<String> {
         .collect()
 }
 
-/// A program that leaves a marker in the project.
+/// Writes a program that leaves a marker in the project.
 fn script(rig: &Rig, at: &str) {
     rig.write(at, "#!/bin/sh\ntouch PWNED\ncat\n");
     fs::set_permissions(rig.project().join(at), fs::Permissions::from_mode(0o755)).unwrap();
@@ -139,8 +139,8 @@ fn without_the_rule_nothing_is_committed() {
     assert_eq!(subjects(&rig), ["first"], "{:?}", results(&ran));
 }
 
-/// Programs that git would run for a commit, each by another way; the commit goes through without
-/// them.
+/// Programs that git would run for a commit, each through another setting or hook. The commit
+/// succeeds without running them.
 #[test]
 fn hooks_and_programs_are_not_run() {
     let hooks = [
@@ -187,8 +187,8 @@ fn hooks_and_programs_are_not_run() {
     }
 }
 
-/// What a configuration has run for the content of files cannot be switched off: the repository
-/// stays closed.
+/// Programs that a configuration runs on the content of files cannot be switched off, so the
+/// repository stays closed.
 #[test]
 fn a_repository_with_filters_of_its_own_stays_closed() {
     for setting in [
@@ -216,8 +216,8 @@ fn a_repository_with_filters_of_its_own_stays_closed() {
     }
 }
 
-/// Lines that try to use the open repository for more than a commit: none changes what decides what
-/// git runs.
+/// Lines that try to use the open repository for more than a commit: none changes a file that
+/// decides which programs git runs.
 #[test]
 fn hooks_and_configuration_stay_closed() {
     for line in [
@@ -272,7 +272,7 @@ fn hooks_and_configuration_stay_closed() {
                 "{mode} {line}: {:?}",
                 results(&ran)
             );
-            // In `auto` a command may write in the project, but it was not git that ran it.
+            // In `auto` mode the command itself may create the file; git did not run it.
             assert!(
                 mode == "auto" || !rig.project().join("PWNED").exists(),
                 "{line}: {:?}",
@@ -290,7 +290,8 @@ fn a_folder_that_nobody_trusts_is_not_committed_to() {
     assert_eq!(subjects(&rig), ["first"]);
 }
 
-/// A rig for `haft commit`: this is staged, and the model of the role gives this reply.
+/// A rig for `haft commit`: a change is staged, and the model of the commit role replies with
+/// `reply`.
 fn worded(reply: &str) -> Rig {
     let rig = Rig::new(
         Api::OpenaiChat,
@@ -302,7 +303,7 @@ fn worded(reply: &str) -> Rig {
     rig.write("a.txt", "one\n");
     rig.write("b.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
-    // The home of a test is haft's own folder, too, which nobody sees inside.
+    // The home of a test is also haft's own folder, which is hidden inside the sandbox.
     configure(
         &rig,
         "[user]\n\tname = Someone\n\temail = someone@example.com\n",
@@ -345,7 +346,7 @@ fn a_message_is_worded_for_what_is_staged() {
     );
 }
 
-/// A yes that was typed while the model was at work is none.
+/// A yes that was typed before the question appears does not count.
 #[test]
 fn at_the_terminal_a_commit_waits_for_a_yes_to_its_message() {
     for (answer, code, last) in [("\r", 3, "first"), ("y\r", 0, "Say two")] {
@@ -399,8 +400,8 @@ fn all_changed_files_are_committed_with_a_flag() {
     assert_eq!(rig.server.generations().len(), 1);
 }
 
-/// What is hidden from commands, looks like a secret or is one is not sent; the files are committed
-/// all the same.
+/// Files hidden from commands, files that look secret and masked values are not sent; the files are
+/// committed anyway.
 #[test]
 fn secrets_are_not_sent() {
     let rig =

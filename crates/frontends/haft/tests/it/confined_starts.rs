@@ -1,5 +1,5 @@
-//! What haft starts by itself, hooks and servers, is held in like the model's commands, and what a
-//! session changed is not started unasked.
+//! Programs that haft starts by itself (hooks and servers) are confined like the model's commands,
+//! and files that a session changed are not started without approval.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,12 +18,12 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-/// A folder that is not the project's.
+/// A folder outside the project.
 fn elsewhere() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Adds to the user's configuration.
+/// Appends to the user's configuration.
 fn add(rig: &Rig, text: &str) {
     let file = rig.home().join("config.toml");
     fs::write(&file, fs::read_to_string(&file).unwrap() + text).unwrap();
@@ -63,7 +63,7 @@ fn change(path: &str, content: &str) -> Reply {
     Reply::call("write_to_file", json!({ "path": path, "content": content }))
 }
 
-/// What is there must be read before it is replaced.
+/// An existing file must be read before it is replaced.
 fn read(path: &str) -> Reply {
     Reply::call("read_file", json!({ "path": path }))
 }
@@ -92,8 +92,8 @@ fn results(ran: &Ran) -> Vec<Value> {
         .collect()
 }
 
-/// A line that tries everything a confined command cannot do, and says in the project what it
-/// could.
+/// A command line that tries everything a confined command cannot do, and records in the project
+/// what succeeded.
 fn attempts(outside: &Path) -> String {
     let outside = outside.display();
     format!(
@@ -102,7 +102,7 @@ fn attempts(outside: &Path) -> String {
     )
 }
 
-/// What of that was done.
+/// Returns the attempts that succeeded.
 fn done(rig: &Rig, outside: &Path) -> Vec<&'static str> {
     let project = rig.project();
     let secret =
@@ -203,8 +203,8 @@ fn a_hook_of_the_user_may_run_outside_and_one_of_a_project_may_not() {
     assert_eq!(listed[0]["sandbox"], false);
 }
 
-/// As `cargo fmt` does with `rust-toolchain.toml`: the user's own program runs what the folder
-/// says.
+/// Like `cargo fmt` with `rust-toolchain.toml`: the user's own program runs code that the folder
+/// supplies.
 #[test]
 fn a_program_of_the_user_is_not_steered_out_of_an_untrusted_folder() {
     let outside = elsewhere();
@@ -314,7 +314,7 @@ fn without_a_sandbox_a_hook_is_not_run_unasked_and_that_is_said_once() {
     );
 }
 
-/// A trusted project with a server, its file under this name.
+/// Writes and trusts a project with a server whose program is `file`.
 fn with_server(rig: &Rig, entry: &Value, file: &str) {
     write(
         rig,
@@ -412,8 +412,8 @@ fn the_user_takes_a_server_out_of_the_sandbox_and_the_project_does_not() {
     }
 }
 
-/// A command cannot change what a server or a hook runs; what a file tool changed is not started by
-/// itself.
+/// Commands cannot change the program of a server or a hook; a program that a file tool changed is
+/// not started automatically.
 #[test]
 fn what_this_session_changed_is_not_started_unasked() {
     let planted = "touch owned";
@@ -561,7 +561,7 @@ fn a_changed_hook_is_not_run_and_the_user_is_told() {
                 .any(|text| text.contains("changed since the folder was trusted")),
             "{what}: {told:?}"
         );
-        // The next run does not trust the folder any more.
+        // The folder is no longer trusted in the next run.
         assert!(
             rig.run(&["trust", "--show"]).stdout().contains("changed"),
             "{what}"
@@ -614,7 +614,7 @@ fn what_a_server_asks_for_is_shown_and_granted_with_the_trust() {
         messages(&ran)
     );
 
-    // Without the grant it starts, and says what it does without.
+    // Without the grant the server starts and reports what it lacks.
     fs::remove_file(&proxy).unwrap();
     let list = rig.home().join("state/trust.toml");
     let kept = fs::read_to_string(&list).unwrap();
@@ -647,7 +647,7 @@ fn a_server_of_the_user_is_confined_where_the_folder_decides_what_runs() {
         .unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     };
-    // A runner that takes what the folder has installed, as they do.
+    // A runner that starts the program installed in the folder, like npx.
     let runner = outside.path().join("npx");
     fs::write(&runner, "#!/bin/sh\nexec sh node_modules/.bin/weather\n").unwrap();
     fs::set_permissions(&runner, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,5 +1,4 @@
-//! `haft context`, held against what the scripted server received and what the run said about
-//! itself.
+//! `haft context`, compared with what the scripted server received and with what the run reported.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -54,7 +53,7 @@ fn every_past_body_comes_back_byte_for_byte() {
             }
         };
         same("as configured");
-        // What was sent does not depend on what is configured since.
+        // Later configuration does not change past bodies.
         let other = if api == Api::Gemini {
             Api::Anthropic
         } else {
@@ -67,8 +66,8 @@ fn every_past_body_comes_back_byte_for_byte() {
     }
 }
 
-/// Rounds with a TODO list, pruning, compression, an edit, a changed document and a compaction:
-/// what the log gives back is what the server received, request for request.
+/// Rounds with a TODO list, pruning, compression, an edit, a changed document and a compaction: the
+/// log reproduces every request as the server received it.
 #[test]
 fn whatever_became_of_a_conversation_its_bodies_come_back() {
     for api in Api::ALL {
@@ -208,7 +207,7 @@ fn secrets_are_masked_wherever_a_request_is_shown() {
         Api::OpenaiChat,
         Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
     );
-    // Put together here, so that no search for secrets finds this file.
+    // Assembled here so that secret scanners don't report this file.
     let secret = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
     let prompt = format!("The token is {secret} today.");
     assert_eq!(
@@ -292,7 +291,8 @@ fn the_next_body_is_the_one_the_engine_then_sends() {
         ];
         let rig = Rig::new(api, Script::replies(replies).unwrap());
         rig.write("AGENTS.md", "Speak softly.\n");
-        // In the permission mode that whoever looks has, too: the model is told which one it is.
+        // `haft context render` uses the default permission mode, so the runs do too: the prompt
+        // names the mode.
         assert_eq!(rig.run(&["run", "first"]).code(), 0);
         let body = render(&rig, &["--input", "second: look at @AGENTS.md"]);
         assert_eq!(
@@ -597,7 +597,7 @@ fn the_picture_has_a_column_for_every_request() {
     assert_eq!(unwritable.code(), 2, "{}", unwritable.stderr());
 }
 
-/// A conversation as OpenAI's chat API takes it, of which a call has no result yet.
+/// A conversation in the format of OpenAI's chat API.
 fn chat() -> Value {
     let call = |id: &str| {
         json!({"role": "assistant", "content": "", "tool_calls": [
@@ -750,7 +750,7 @@ fn a_longer_file_only_appends_bytes() {
 fn an_export_is_a_file_too() {
     let (rig, _) = twelve(Api::Anthropic);
     rig.write("export.json", rig.export().to_string());
-    // The task is done, so both go on with the same words.
+    // The task is finished, so both continue with equal input.
     let of_file = render(&rig, &["--from-file", "export.json", "--input", "go on"]);
     let of_store = render(&rig, &["--input", "go on"]);
     let of_file = decode(&rig, Api::Anthropic, &of_file);

@@ -1,4 +1,4 @@
-//! `haft context edit` and the prices told before actions, held against what the scripted server
+//! `haft context edit` and the prices quoted before actions, compared with what the scripted server
 //! received.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{CLASSIC, MODEL, Rig};
 
-/// Two rounds: the first reads two files in one reply, the second one file.
+/// Two rounds: the first reads two files in one reply, the second reads one file.
 fn worked(api: Api, more: impl IntoIterator<Item = Reply>) -> (Rig, Vec<Value>) {
     let read = |path: &str| ScriptCall::new("read_file", json!({"path": path}));
     let replies = [

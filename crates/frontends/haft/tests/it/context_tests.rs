@@ -1,4 +1,4 @@
-//! `haft context test`: files of checks that hold, that do not, and that are wrong.
+//! `haft context test`: files of checks that pass, that fail, and that are invalid.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::rig::Rig;
 
-/// A project that nobody has trusted, with a rule for Rust files and this file of checks.
+/// An untrusted project with a rule for Rust files and this file of checks.
 fn rig(checks: &str) -> Rig {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
@@ -106,7 +106,7 @@ fn breaks_of_a_recorded_conversation() {
             "ok   checks.toml: talk.json breaks the prefix at most 0 times: no break\n"
         )
     );
-    // The execute view is written anew for every request.
+    // The execute view is rewritten for every request.
     let ran = rig.run(&["context", "test", "--set", "context.view=execute"]);
     assert_eq!(ran.code(), 1, "{}", ran.stdout());
     assert_eq!(ran.stdout().matches("FAIL").count(), 2, "{}", ran.stdout());

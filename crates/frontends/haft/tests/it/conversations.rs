@@ -31,7 +31,7 @@ fn json_of(rig: &Rig, arguments: &[&str]) -> Value {
     serde_json::from_str(&ok(rig, arguments)).unwrap()
 }
 
-/// Runs a command that must be refused as a mistake in usage, and gives what it said.
+/// Runs a command that must fail with a usage error, and returns its standard error.
 fn refused(rig: &Rig, arguments: &[&str]) -> String {
     let ran = rig.run(arguments);
     assert_eq!(
@@ -112,7 +112,7 @@ fn conversations_are_created_used_renamed_deleted_and_restored() {
     );
     assert!(refused(&rig, &["conversations", "rename", "one", " "]).contains("cannot be the name"));
 
-    // Nothing is deleted when one of the names is wrong.
+    // Nothing is deleted if one of the names is wrong.
     assert!(refused(&rig, &["conversations", "delete", "one", "nobody"]).contains("`nobody`"));
     ok(&rig, &["conversations", "delete", "第一个"]);
     assert_eq!(
@@ -214,7 +214,7 @@ fn messages_are_found_by_their_words() {
         .collect();
     assert_eq!(marked, ["brown", "fox"]);
     assert!(ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色狐狸"));
-    // Both the message and the conversation named after it.
+    // Both the message and the conversation, whose name is the message.
     assert_eq!(
         json_of(&rig, &["conversations", "search", "login", "--json"])
             .as_array()
@@ -335,7 +335,7 @@ fn a_forked_session_leaves_the_conversation_as_it_is() {
     );
     let id = original["id"].as_str().unwrap();
     assert_eq!(json_of(&rig, &["conversations", "export", id]), original);
-    // By name, and without anything to copy.
+    // With an id, and without a conversation to copy.
     let again = rig.task(&["-r", id, "--fork-session", "third question"]);
     assert_ne!(again.result()["conversation_id"], original["id"]);
     assert!(refused(&rig, &["run", "--fork-session", "x"]).contains("--fork-session"));
@@ -474,13 +474,13 @@ fn an_export_of_all_is_imported_as_it_was() {
         again.contains("already there") && !again.contains("new"),
         "{again}"
     );
-    // And the agent goes on with it.
+    // The agent continues the imported conversation.
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");
     assert_eq!(other.server.generations().len(), 1);
 }
 
-/// An imported conversation may have any id; none leads out of the folder of an export.
+/// An imported conversation may have any id; no id leads out of an export's folder.
 #[test]
 fn odd_ids_lead_nowhere() {
     let rig = rig();
@@ -505,7 +505,7 @@ fn odd_ids_lead_nowhere() {
         document["id"] = (*id).into();
         rig.write(&format!("odd/{number}.json"), document.to_string());
     }
-    // One that the store does not take is named; the others come in.
+    // An id that the store rejects is reported; the other files are imported.
     rig.run(&["conversations", "import", "odd"]);
     let listed = json_of(&rig, &["conversations", "list", "--all", "--json"]);
     assert!(
@@ -610,7 +610,7 @@ fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
 fn a_file_too_large_to_hold_is_refused_before_it_is_read() {
     let rig = rig();
     let large = fs::File::create(rig.project().join("large.json")).unwrap();
-    // It takes no room on the disk, and would in memory.
+    // The sparse file takes no space on disk, but would take it in memory.
     large.set_len((1 << 30) + 1).unwrap();
     rig.write(
         "good.json",
@@ -627,7 +627,7 @@ fn a_file_too_large_to_hold_is_refused_before_it_is_read() {
     assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
 }
 
-/// The same commands with the conversations on a server.
+/// Runs and conversation commands with a store on a PostgreSQL server.
 #[cfg(feature = "postgres")]
 #[test]
 fn postgres_keeps_what_a_run_says() {
@@ -675,8 +675,8 @@ fn postgres_keeps_what_a_run_says() {
     );
 }
 
-/// A project is the same wherever it is checked out; what was kept under a path before is still
-/// found there.
+/// A project is identified by its remote, wherever it is checked out; conversations that were
+/// stored under a path before are still found there.
 #[cfg(feature = "postgres")]
 #[test]
 fn postgres_finds_a_project_by_its_remote() {
@@ -709,7 +709,7 @@ fn postgres_finds_a_project_by_its_remote() {
             serde_json::from_str(&on_server(rig, &[&run[..], more].concat())).unwrap();
         told["conversation_id"].as_str().unwrap().to_owned()
     };
-    // As a version did that knew paths only: for another project a path is just a name.
+    // Like an older version that knew only paths: for another project a path is just a name.
     let path = one.project().canonicalize().unwrap().display().to_string();
     let before = on_server(
         &other,

@@ -1,8 +1,9 @@
-//! Killed in every state of the turn, in a tool and in a compaction: it goes on, and nothing with
-//! effects happens twice.
+//! Kills haft in every state of a turn, in a tool and in a compaction: the conversation resumes,
+//! and nothing with effects happens twice.
 //!
-//! A state is found by its own calls to the system: strace kills haft at the first, the last and
-//! some between of those a rehearsal made. To add a state, say in `places` where it can be met.
+//! A state is recognized by its own system calls: strace kills haft at the first, the last and some
+//! of the calls in between that a rehearsal made. To add a state, list in `kill_places` where it
+//! can be interrupted.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,27 +19,27 @@ use serde_json::{Value, json};
 use crate::jobs::{runs_in, until};
 use crate::rig::{Rig, has_strace};
 
-/// Calls to the system that a state makes.
+/// System calls that a state makes.
 struct Place {
-    /// Their name.
+    /// The name of the call.
     call: &'static str,
-    /// The file they are about; all of them without one.
+    /// The file that the calls are about; `None` selects all calls.
     file: Option<PathBuf>,
-    /// Which of them: at these parts of all there are.
+    /// The positions at which haft is killed, as fractions of all calls.
     at: &'static [f64],
 }
 
-/// Where a state can be met.
+/// Returns the system calls at which a state can be interrupted.
 fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
     let log = rig.home().join("data/conversations.db-wal");
     match state {
-        // The user's words are stored.
+        // The user's prompt is stored.
         TurnState::New => vec![Place {
             call: "pwrite64",
             file: Some(log),
             at: &[0.0, 0.02],
         }],
-        // The project's documents are looked at.
+        // The project's documents are checked.
         TurnState::Building => {
             vec![Place {
                 call: "statx",
@@ -58,8 +59,8 @@ fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
                 at: &[0.0, 0.15, 0.3],
             },
         ],
-        // The project is looked through before and after a command; what was begun and what came of
-        // it is stored.
+        // The project is scanned before and after a command; the start and the result of the
+        // command are stored.
         TurnState::Running => vec![
             Place {
                 call: "statx",
@@ -72,7 +73,7 @@ fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
                 at: &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
             },
         ],
-        // The answer is stored, and that it ended the turn is not.
+        // The reply is stored, but not yet that it ended the turn.
         TurnState::Concluding => vec![Place {
             call: "pwrite64",
             file: Some(log),
@@ -91,12 +92,12 @@ fn printed(rig: &Rig) -> PathBuf {
     rig.home().join("events.jsonl")
 }
 
-/// A task of a read, a command and a written file, with documents to look at.
+/// A task with a read, a command and a written file, in a project with documents.
 fn prepared() -> Rig {
     let command = json!({"command": "echo ran >> effects.txt", "requires_approval": false});
     let replies = [
-        // Replies are counted by what the model said before; the document it has read counts as
-        // one.
+        // Replies are selected by the number of assistant messages before; the acknowledged
+        // document counts as one.
         Reply::text("never given"),
         Reply::call("list_files", json!({"path": "."})),
         Reply::call("execute_command", command),
@@ -110,7 +111,7 @@ fn prepared() -> Rig {
     rig.write("AGENTS.md", "Be brief.\n");
     rig.write("tracked.txt", "tracked\n");
     assert_eq!(rig.run(&["trust"]).code(), 0);
-    // The database is there: what is written from now on is the conversation.
+    // The database exists: everything written from here on belongs to the conversation.
     assert_eq!(rig.run(&["conversations", "list"]).code(), 0);
     rig
 }
@@ -124,12 +125,12 @@ const TASK: [&str; 6] = [
     "do it",
 ];
 
-/// Runs the task under strace; gives how it ended.
+/// Runs the task under strace and returns its exit status.
 fn under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::ExitStatus {
     let trace = format!("trace={}", place.call);
     let mut all = vec!["-e", &trace];
     if let Some(file) = &place.file {
-        // Both the path and files that are open already are meant.
+        // Matches both the path and files that are already open.
         all.extend(["-P", file.to_str().unwrap()]);
     }
     all.extend(options);
@@ -140,7 +141,7 @@ fn under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::Exi
         .unwrap()
 }
 
-/// How often the busiest thread makes these calls. strace counts for each thread on its own.
+/// Returns how often the busiest thread makes these calls; strace counts each thread separately.
 fn rehearse(place: &Place, rig: &Rig) -> usize {
     let log = rig.home().join("strace.log");
     assert!(under_strace(rig, place, &["-o", log.to_str().unwrap()]).success());
@@ -197,7 +198,7 @@ fn a_kill_in_any_state_loses_nothing_and_repeats_nothing() {
 fn kill_at(rig: &Rig, place: &Place, nth: usize, what: &str, tally: &mut Tally) {
     let inject = format!("inject={}:signal=SIGKILL:when={nth}", place.call);
     let ended = under_strace(rig, place, &["-o", "/dev/null", "-e", &inject]);
-    // Another run may make one call less in that thread.
+    // A run may make one call less in that thread than the rehearsal.
     if ended.success() {
         tally.came_to_its_end += 1;
     } else {
@@ -215,7 +216,7 @@ fn kill_at(rig: &Rig, place: &Place, nth: usize, what: &str, tally: &mut Tally) 
     }
 }
 
-/// Results that were shown before the kill: they must be stored.
+/// Returns the ids of results that were shown before the kill: they must be stored.
 fn acknowledged(rig: &Rig) -> Vec<String> {
     let text = std::fs::read_to_string(printed(rig)).unwrap_or_default();
     let events = text
@@ -227,12 +228,12 @@ fn acknowledged(rig: &Rig) -> Vec<String> {
         .collect()
 }
 
-/// The run goes on to its end; everything happened at most once, and what is uncertain was said.
+/// Resumes the run to its end, and asserts that everything happened at most once and that uncertain
+/// calls were reported.
 fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
     let mut ran = rig.task(&["-c"]);
     if ran.code() == 2 {
-        // Killed before anything was stored: there is nothing to go on with, and nothing was
-        // promised.
+        // Killed before anything was stored: there is nothing to resume, and nothing was promised.
         tally.nothing_stored += 1;
         assert!(!rig.project().join("effects.txt").exists(), "{what}");
         ran = rig.task(&["do it"]);
@@ -294,7 +295,7 @@ fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
     }
 }
 
-/// Starts a run, waits for a sign, and kills it.
+/// Starts a run, waits for `sign`, and kills the run.
 fn kill_when(rig: &Rig, arguments: &[&str], sign: impl Fn() -> bool) {
     let mut run = rig.command(arguments);
     let mut child = run
@@ -386,7 +387,7 @@ fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
     let after = rig.export()["messages"].as_array().unwrap().clone();
     assert_eq!(after[..before.len()], before[..], "nothing is lost");
 
-    // The words were not stored yet, so they are said again.
+    // The prompt was not stored yet, so it is sent again.
     let ran = rig.run(&last);
     assert_eq!(
         (ran.code(), ran.result()["text"].clone()),

@@ -17,7 +17,7 @@ fn results(events: &[Value]) -> Vec<(&str, &str)> {
     .collect()
 }
 
-/// Counts tokens and patches a file, neither of which is described.
+/// Counts tokens and patches a file with tools that are not described.
 fn script() -> Script {
     let patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n-alpha\n+ALPHA\n*** End Patch";
     Script::replies([

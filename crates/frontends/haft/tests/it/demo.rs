@@ -1,4 +1,4 @@
-//! `haft demo`: confined, with one approval, wherever it is run.
+//! `haft demo`: confined, with one approval, wherever it runs.
 
 use std::process::{Command, Stdio};
 
@@ -50,7 +50,7 @@ fn assert_fixed(ran: &Ran) {
 fn demo_answers_itself_without_a_terminal() {
     let rig = rig();
     assert_fixed(&rig.run(&["demo"]));
-    // A pipe is no terminal, whatever comes through it.
+    // A pipe is not a terminal, whatever comes through it.
     for input in [
         "haft demo </dev/null",
         "echo n | haft demo",
@@ -119,7 +119,7 @@ fn demo_asks_at_a_terminal() {
     ] {
         let rig = rig();
         let mut terminal = Terminal::start(&rig, &["demo"], (120, 80));
-        // Typed before the question was shown: it answers nothing.
+        // Typed before the question is shown, so it is no answer.
         terminal.press("n\r");
         terminal.until_text("Enter = yes, n = no:");
         terminal.press(keys);
@@ -140,11 +140,11 @@ fn demo_asks_at_a_terminal() {
     }
 }
 
-/// Where no namespaces can be made, Landlock or nothing confines the demo; it says so and goes on.
+/// Without namespaces, Landlock or nothing confines the demo; it reports that and continues.
 #[test]
 fn demo_goes_on_in_a_weaker_sandbox() {
     let rig = rig();
-    // In a namespace of a user that may make no more of them, as in many containers.
+    // A user namespace that may create no others, as in many containers.
     let limit = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" demo";
     let mut command = Command::new("unshare");
     command

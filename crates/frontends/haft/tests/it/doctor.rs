@@ -43,7 +43,7 @@ fn a_sound_store_exits_with_0_whatever_the_network() {
     }
     let text = rig.run(&["doctor"]).stdout();
     assert!(text.contains("6 messages are what was stored"), "{text}");
-    // No server there, and then not even a configuration.
+    // First without a server, then without a valid configuration.
     let unreachable = rig.run(&[
         "doctor",
         "--json",
@@ -147,7 +147,7 @@ fn damage_exits_with_1_and_what_is_whole_is_salvaged_and_imported() {
     let exported = rig.export();
     let database = rig.home().join("data/conversations.db");
     let mut bytes = std::fs::read(&database).unwrap();
-    // Header and schema are gone: no way in for SQLite.
+    // Header and schema are gone: SQLite cannot open the file.
     bytes[..4_096].fill(0xa5);
     std::fs::write(&database, &bytes).unwrap();
     let ran = rig.run(&["doctor", "--json"]);
@@ -242,7 +242,7 @@ fn salvage_says_what_is_missing() {
 fn copies_with_a_damaged_log_are_reported_and_salvaged_too() {
     let rig = rig();
     let data = rig.home().join("data");
-    // As haft puts them aside.
+    // Named like the copies that haft sets aside.
     std::fs::copy(
         data.join("conversations.db"),
         data.join("conversations.db.damaged-1"),

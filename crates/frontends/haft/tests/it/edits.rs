@@ -1,4 +1,4 @@
-//! Changes over several files, and what the next start does about one that was interrupted.
+//! Changes to several files, and how the next start handles an interrupted change.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -89,7 +89,7 @@ fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_
     let rig = rig([Reply::text("Hello."), Reply::text("Again.")]);
     let elsewhere = tempfile::tempdir().unwrap();
     let other = elsewhere.path().canonicalize().unwrap();
-    // What a process leaves that was killed after it had replaced the first of two files.
+    // The files that remain if a process is killed after it replaced the first of two files.
     let print = |text: &str| json!({"size": text.len(), "hash": ContentHash::of(text.as_bytes())});
     let entry = |name: &str| json!({"path": other.join(name), "temporary": format!(".haft-{name}.tmp"), "before": print("old"), "after": print("new")});
     for (name, content) in [
@@ -142,8 +142,8 @@ fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_
     assert!(errors(rig.task(&["hello"]).events()).is_empty());
 }
 
-/// Another user may write into a file of root's, but not give a new one to root: the edit is
-/// refused whole.
+/// Another user may write to a file that root owns, but cannot give a new file to root: the whole
+/// edit is refused.
 #[test]
 fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_whole_change() {
     if !rustix::process::getuid().is_root() {

@@ -1,5 +1,4 @@
-//! The configuration that holds: variables that have no effect, values that nobody set, every
-//! broken place of a file.
+//! The effective configuration: variables without effect, default values, and all errors of a file.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -109,7 +108,7 @@ fn variables_that_the_repository_uses_are_known() {
     let mut names = std::collections::BTreeSet::new();
     for entry in ignore::WalkBuilder::new(&root).hidden(false).build() {
         let path = entry.unwrap().into_path();
-        // This page, and the tests of variables that are not known, name others.
+        // These files name variables that do not exist.
         let is_counterexample = [
             "effective_config.rs",
             "config/variables.rs",
@@ -308,7 +307,7 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
     }
 }
 
-/// Every key either has a value, or says what holds without one.
+/// Every key has a value or an explanation of what applies without one.
 #[test]
 fn config_get_is_never_silent() {
     let rig = rig();
@@ -419,7 +418,7 @@ fn headless_nudges_name_no_tool_that_is_not_offered() {
     }
 }
 
-/// With one tool offered, nothing that is sent names another one of haft's.
+/// With one tool offered, requests name none of haft's other tools.
 #[test]
 fn requests_name_no_tool_that_is_not_offered() {
     let reads = Reply::call("read_file", json!({"path": "absent.txt"}));
@@ -442,11 +441,11 @@ fn requests_name_no_tool_that_is_not_offered() {
     }
 }
 
-/// Texts for the model name a tool only after asking whether the model knows it, or in the tool's
+/// Texts for the model name a tool only after a check that the tool is offered, or in the tool's
 /// own files.
 #[test]
 fn sources_name_tools_only_where_they_are_offered() {
-    // Each of these is sent only where its tool is offered, or is about rules and not about calls.
+    // Each of these texts is sent only if its tool is offered, or describes rules and not calls.
     let conditional = [
         "crates/core/context/src/build/input.rs",
         "crates/core/engine/src/calls/one_call.rs",
@@ -485,7 +484,7 @@ fn sources_name_tools_only_where_they_are_offered() {
                 if !line.contains(&format!("`{name}`")) || source.path.contains(name) {
                     continue;
                 }
-                // Without white space, a call is the same on one line and on several.
+                // Without whitespace, a call looks alike on one line and on several.
                 let above: String = lines[at.saturating_sub(10)..=at]
                     .join("\n")
                     .split_whitespace()
@@ -499,7 +498,6 @@ fn sources_name_tools_only_where_they_are_offered() {
     }
 }
 
-/// The list of names is that of the tools there are.
 #[test]
 fn the_names_of_tools_are_all_listed() {
     let rig = rig();
@@ -510,7 +508,7 @@ fn the_names_of_tools_are_all_listed() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap().to_owned())
         .collect();
-    // These come with agents, skills, plan mode, deferred tools, servers, collections and the web.
+    // These tools need agents, skills, plan mode, deferred tools, servers, collections or the web.
     for more in [
         "plan_mode_respond",
         "run_named_subagents",

@@ -24,7 +24,7 @@ fn requests(rig: &Rig) -> Vec<Seen> {
         .collect()
 }
 
-/// Which of a request's user texts begin with `words`, by position.
+/// Returns the positions of a request's reminders that begin with `words`.
 fn places(seen: &Seen, words: &str) -> Vec<usize> {
     let texts = seen
         .parts()
@@ -133,7 +133,7 @@ fn the_todo_reminder_is_fresh_in_every_request_and_stands_in_its_place() {
             [] as [usize; 0],
             "{api}: none before there is a list"
         );
-        // U T?: with fewer than three results the run stands directly after the newest user
+        // U T?: with fewer than three results, the reminder comes directly after the newest user
         // message.
         assert_eq!(places(&requests[1], "## TODO List"), [1], "{api}");
         // U A T A T A T: after the third-last result.
@@ -490,8 +490,8 @@ fn cache_aware_reminders_only_append_through_a_restart() {
             .iter()
             .map(|seen| places(seen, "## TODO List").len())
             .collect::<Vec<_>>();
-        // The first one waits while the list that was just written is near enough; then there is
-        // one a change, and one for the two messages that lie behind the newest.
+        // The first copy waits while the list that was just written is close enough. Then there is
+        // one copy per change, and one for the two messages behind the newest.
         assert_eq!(copies, [0, 0, 1, 2, 3], "{api}");
     }
 }
@@ -500,7 +500,7 @@ fn cache_aware_reminders_only_append_through_a_restart() {
 fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
     let mut differences = Vec::new();
     for api in Api::ALL {
-        // The connection is cut for good after the first step, and the user says "continue".
+        // The connection breaks permanently after the first step, and the user says "continue".
         let cut = Reply {
             drop_after_bytes: Some(40),
             times: Some(9),
@@ -531,7 +531,7 @@ fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// A request as text that is the same on every machine. The tools have snapshots of their own.
+/// Returns a request as text that is equal on every machine. The tools have snapshots of their own.
 fn portable(mut seen: Seen, rig: &Rig) -> String {
     seen.tools.clear();
     let project = rig.project().display().to_string();
@@ -549,8 +549,7 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
     text.lines().map(|line| masked(line) + "\n").collect()
 }
 
-/// Compares with a committed file. On a difference the new text is left beside it, to be looked at
-/// and renamed.
+/// Compares with a committed file. On a difference, writes the new text beside the file for review.
 fn difference(name: &str, found: &str) -> Option<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/fixtures")
@@ -632,8 +631,8 @@ fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
         let ran = rig.task(&["-c", &format!("round {n}")]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
     }
-    // The same conversation with a model whose window is a twentieth of it: archiving its oldest
-    // steps is by far not enough.
+    // A model whose window is a twentieth of the conversation: archiving the oldest steps does not
+    // free enough.
     let window = format!("models.\"mock/{MODEL}\".context_window=12000");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=2000");
     let ran = rig.task(&[

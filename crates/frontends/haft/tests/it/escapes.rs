@@ -1,7 +1,7 @@
-//! Every attempt to leave the sandbox, made from wherever a project can have haft start something:
-//! commands in each form, hooks, MCP servers, external tools and their help; and a repository whose
-//! configuration would have git start them, which must not happen at all. As the user who runs the
-//! tests, and, where that is root, as nobody.
+//! Every attempt to leave the sandbox, made from every place where a project can make haft start a
+//! program: commands in each form, hooks, MCP servers, external tools and their help. Also a
+//! repository whose configuration would make git start programs, which must not happen at all. The
+//! tests run as the current user and, if that is root, also as nobody.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -20,10 +20,11 @@ use tempfile::TempDir;
 use crate::rig::{HAFT_BINARY, NOBODY, Ran, Rig, haft};
 use crate::sandbox::has_namespaces;
 
-/// The folder that a stand-in who is not root works in.
+/// The variable with the folder in which the tests of another user work.
 const FOLDER: &str = "HAFT_TEST_FOLDER";
 
-/// A folder that is nobody's `/tmp`: what is outside must be there to be refused.
+/// A folder outside `/tmp`, which is private in the sandbox: targets outside must exist to be
+/// refused.
 fn folder() -> TempDir {
     let parent = std::env::var_os(FOLDER).map(PathBuf::from);
     let machine = || {
@@ -41,7 +42,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// A place to make attempts on, whose project haft works in.
+/// A site for escape attempts, and a rig that works in its project.
 struct Place {
     _folder: TempDir,
     site: ProbeSite,
@@ -59,7 +60,7 @@ impl Place {
             site,
             rig,
         };
-        // What lies in `/tmp` is to be as visible as it is elsewhere.
+        // Files below `/tmp` must be as visible as they are elsewhere.
         let programs = haft().parent().unwrap().to_owned();
         let readable: Vec<_> = [root.clone(), programs]
             .into_iter()
@@ -107,7 +108,7 @@ impl Place {
             .unwrap())
     }
 
-    /// A run of a project that its user trusts, in which nothing is asked.
+    /// Runs haft without approvals in a trusted project.
     fn run(&self) -> Ran {
         assert_eq!(self.haft(&["trust"]).code(), 0);
         self.haft(&[
@@ -120,8 +121,8 @@ impl Place {
         ])
     }
 
-    /// All attempts were made, every escape was refused, what must work did, and nothing was
-    /// noticed outside.
+    /// Asserts that all attempts were made, every escape was refused, permitted actions worked, and
+    /// nothing was noticed outside.
     fn held(&mut self, what: &str, ran: &Ran) {
         let said = fs::read_to_string(self.project().join("findings"))
             .unwrap_or_else(|error| panic!("{what}: {error}: {}{}", ran.stdout(), ran.stderr()));
@@ -129,7 +130,7 @@ impl Place {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        // In a session that is its own terminal.
+        // A session has its own terminal.
         let own = |finding: &Finding| what == "a session" && finding.name == "open the console";
         let wrong: Vec<_> = findings
             .iter()
@@ -148,7 +149,7 @@ impl Place {
         );
     }
 
-    /// Whether a change is what the test itself put into the project.
+    /// True if the test itself made this change to the project.
     fn is_own(&self, line: &str) -> bool {
         let own = [
             "attempts.sh",
@@ -164,9 +165,10 @@ impl Place {
             || line == format!("{} was changed", self.project().display())
     }
 
-    /// Nothing was noticed outside but what the test itself put into the project.
+    /// Asserts that nothing was noticed outside except files that the test itself put into the
+    /// project.
     fn unnoticed(&mut self, what: &str) {
-        // What stood in place of missing files may be on its way out.
+        // Placeholders of missing files may still be disappearing.
         let mut changed = self.site.changed_files();
         for _ in 0..500 {
             if changed
@@ -192,7 +194,7 @@ fn command(line: &str) -> Reply {
     )
 }
 
-/// The ways in which a program of a project is started, beside the help of external tools.
+/// The ways to start a program of a project, except the help of external tools.
 const STARTS: [&str; 7] = [
     "a command",
     "a session",
@@ -290,7 +292,7 @@ fn whatever_a_project_has_started_is_held_in() {
     all_starts_hold();
 }
 
-/// The help of an external tool can write nothing at all, so it says what it could do.
+/// The help of an external tool cannot write anything, so the tool prints its findings.
 fn help_holds() {
     let mut place = Place::new([Reply::text("Done.")]);
     if !has_namespaces(&place.rig) {
@@ -329,7 +331,7 @@ fn the_help_of_an_external_tool_is_held_in() {
     help_holds();
 }
 
-/// What a repository can be made to start, all at once: `EVIL` is a program.
+/// Everything that a repository can be made to start; `EVIL` is a program.
 const CONFIGURATION: &str = "[core]\n\tfsmonitor = EVIL\n\thooksPath = ../hooks\n\tsshCommand = EVIL\n\tpager = EVIL\n\
     \teditor = EVIL\n\talternateRefsCommand = EVIL\n\taskPass = PROGRAM\n[include]\n\tpath = ../more\n\
     [includeIf \"gitdir:**\"]\n\tpath = ../more\n[filter \"x\"]\n\tclean = EVIL\n\tsmudge = EVIL\n\tprocess = EVIL\n\
@@ -337,8 +339,8 @@ const CONFIGURATION: &str = "[core]\n\tfsmonitor = EVIL\n\thooksPath = ../hooks\
     \tsubmodule = diff\n[submodule]\n\trecurse = true\n[gpg]\n\tprogram = PROGRAM\n[credential]\n\thelper = !EVIL\n\
     [remote \"origin\"]\n\turl = ext::PROGRAM\n\tpromisor = true\n\tpartialCloneFilter = blob:none\n";
 
-/// A repository with all of that, filters, hooks, an alternate and a nested repository behind a
-/// gitlink included.
+/// Writes a repository with this configuration, and with filters, hooks, an alternate and a nested
+/// repository behind a gitlink.
 fn plant_repository(place: &Place) {
     let project = place.project();
     let evil = project.join("evil");
@@ -458,7 +460,7 @@ fn git_starts_nothing() {
     assert!(merged, "{}{}", ran.stdout(), ran.stderr());
     assert!(!started.exists() && !place.project().join("findings").exists());
 
-    // A test that plants nothing would pass, too.
+    // Without this check, a test that plants nothing would pass, too.
     let mut git = Command::new("git");
     git.arg("status")
         .env("PLANT_ONLY", "1")
@@ -483,7 +485,7 @@ fn escapes_stand_in() {
     }
 }
 
-/// As nobody, with copies of both programs that everyone can reach.
+/// Runs as nobody, with copies of both programs that every user can reach.
 #[test]
 fn any_user_is_held_in() {
     if !getuid().is_root() {

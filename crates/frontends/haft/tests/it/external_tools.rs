@@ -1,6 +1,6 @@
-//! External tools: programs that the model is told of, asked in a sandbox how they are used.
+//! External tools: programs that haft describes to the model after reading their help in a sandbox.
 //!
-//! The programs lie in `fixtures/help`; some of them do what no help should.
+//! The programs are in `fixtures/help`; some of them do what no help should do.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -49,7 +49,7 @@ fn put(rig: &Rig, name: &str, text: &str, mode: u32) {
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The document about tools in a request, from 0.
+/// Returns the document about tools in a request, counted from 0.
 fn document(rig: &Rig, request: usize) -> Option<String> {
     let body: Value = serde_json::from_slice(&rig.server.requests()[request].body).unwrap();
     let contents = body["messages"]
@@ -63,7 +63,7 @@ fn document(rig: &Rig, request: usize) -> Option<String> {
         .next()
 }
 
-/// What the document says of one tool.
+/// Returns the document's section about one tool.
 fn entry(document: &str, name: &str) -> String {
     let start = document
         .find(&format!("\n## {name}\n"))
@@ -72,7 +72,7 @@ fn entry(document: &str, name: &str) -> String {
     rest[..rest.find("\n\n## ").unwrap_or(rest.len())].to_owned()
 }
 
-/// Whether a process with this among its words runs.
+/// True if a process with `word` in its command line runs.
 fn runs(word: &str) -> bool {
     let folders = fs::read_dir("/proc").unwrap().flatten();
     folders
@@ -83,7 +83,7 @@ fn runs(word: &str) -> bool {
         })
 }
 
-/// Whether such a process ends, sooner or later.
+/// Waits for the process to end. Returns false if it still runs after a minute.
 fn ends(word: &str) -> bool {
     let begun = Instant::now();
     while runs(word) {
@@ -174,7 +174,7 @@ fn what_was_learnt_is_not_asked_again_until_the_file_changes() {
             .flatten();
         files.next().unwrap().path()
     };
-    // Somebody who knows better: asking again would say what the tool says.
+    // A changed cache entry reveals whether the tool runs again.
     let text = fs::read_to_string(remembered()).unwrap();
     fs::write(
         remembered(),

@@ -1,4 +1,4 @@
-//! haft's own files are created, replaced and locked by the crate `files` alone, which keeps them
+//! haft's own files are created, replaced and locked only by the crate `files`, which keeps them
 //! private and durable. Code that opens, writes or locks files by itself is listed with the reason.
 
 use crate::budgets::sources;
@@ -24,8 +24,8 @@ const BY_HAND: [&str; 17] = [
     "tempfile::tempfile",
 ];
 
-/// Crates that are no part of this: the one that has the functions, the one that attacks a sandbox
-/// by hand, and the test kit.
+/// Exempt crates: the one that has the functions, the one that attacks a sandbox by hand, and the
+/// test kit.
 const EXEMPT: [&str; 3] = [
     "crates/core/files/",
     "crates/extensions/probe/",

@@ -1,5 +1,5 @@
-//! The compaction gate through the binary: whatever the model that summarises does, the next
-//! request holds what must be kept.
+//! The compaction gate through the binary: whatever the summarizing model returns, the next request
+//! contains what must be kept.
 
 use haft_testkit::{Reply, ReplyPart, Script, ScriptCall, Stop, When};
 use haft_types::{Api, Usage};
@@ -10,7 +10,7 @@ use crate::rig::{Ran, Rig};
 const RULE: &str = "You must never touch Cargo.lock";
 const COMMAND: &str = "echo 'test it::works ... FAILED'; false";
 
-/// Answers whoever asks for a summary.
+/// Gives this reply to every request for a summary.
 fn summariser(reply: Reply) -> Reply {
     Reply {
         times: Some(99),
@@ -22,7 +22,7 @@ fn summariser(reply: Reply) -> Reply {
     })
 }
 
-/// Three rounds: a rule, a file written and a check that fails; a word; another.
+/// Three rounds: a rule, a written file and a failing check; a short reply; another one.
 fn rounds() -> Vec<Reply> {
     let write = Reply::call(
         "write_to_file",
@@ -41,7 +41,7 @@ fn rounds() -> Vec<Reply> {
     ]
 }
 
-/// A conversation of three rounds, and what comes after: these replies, from the fourth round on.
+/// A conversation of three rounds. `then` holds the replies from the fourth round on.
 fn rig(summary: Reply, then: impl IntoIterator<Item = Reply>) -> Rig {
     let replies = std::iter::once(summariser(summary))
         .chain(rounds())
@@ -59,7 +59,7 @@ fn rig(summary: Reply, then: impl IntoIterator<Item = Reply>) -> Rig {
     rig
 }
 
-/// A run in which all but the newest round are to be archived, however small they are.
+/// Runs a task in which all rounds except the newest are archived, however small they are.
 fn crowded(rig: &Rig, more: &[&str]) -> Ran {
     let small = [
         "--set",
@@ -76,7 +76,7 @@ fn crowded(rig: &Rig, more: &[&str]) -> Ran {
 
 const FREES: &str = "context.compact_frees=0.000001";
 
-/// What a reply uses that leaves no room for another: then an archive does not wait.
+/// Usage that leaves no room for another reply, so that an archive does not wait.
 const FULL: Usage = Usage {
     input: 195_000,
     cached_input: 0,
@@ -89,7 +89,7 @@ fn full(text: &str) -> Reply {
     Reply::text(text).with_usage(FULL)
 }
 
-/// Words enough for compaction to be due before they are answered.
+/// Returns a prompt that is long enough for compaction to be due.
 fn next(number: u32) -> String {
     format!(
         "Please go on with part {number}, and tell me when you are through with all of it: there is more to come."
@@ -106,7 +106,7 @@ fn told(ran: &Ran) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Why the prefix was broken, each time it was.
+/// Returns the causes of all prefix breaks.
 fn causes(ran: &Ran) -> Vec<String> {
     let broken = ran
         .events()
@@ -139,8 +139,7 @@ fn summaries(rig: &Rig) -> Vec<String> {
         .collect()
 }
 
-/// What a model that summarises may do wrong: how it is named in the refusal, and words of it that
-/// must go nowhere.
+/// Bad summaries: the reason for the refusal, the reply, and words of it that must appear nowhere.
 fn hostile() -> Vec<(&'static str, Reply, &'static str)> {
     let title = "## Technical Context\nRust\n\n## File System State\n- a.rs – new\n\n## Objectives & Status\n";
     let cut = Reply {
@@ -302,7 +301,7 @@ fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
             before + 2,
             "the question and its answer, no more"
         );
-        // Another process goes on with it, and only appends.
+        // Another process continues the conversation and only appends.
         let ran = rig.task(&["-c", "and on"]);
         assert_eq!(
             (ran.code(), causes(&ran)),
@@ -446,7 +445,7 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
     for number in 4..=6 {
         crowded(&rig, &["-c", &next(number)]);
     }
-    // Automatic tries have ended; the user's own one is made, with the user's words.
+    // Automatic attempts have ended; the user's own attempt is made, with the user's focus.
     let small = ["--set", "context.keep_rounds=1"];
     let ran = rig.run(
         &[
@@ -475,7 +474,7 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
         again.stdout()
     );
 
-    // The turn before was finished, and stays so: new words open a round.
+    // The previous turn stays finished: a new prompt opens a round.
     let ran = rig.task(&["-c", "seven"]);
     assert_eq!(
         (ran.result()["text"].clone(), causes(&ran)),
@@ -514,7 +513,7 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
     );
 }
 
-/// A long round, and one in which the provider refuses so many requests as too long.
+/// A long round, and one in which the provider refuses `times` requests as too long.
 fn refusing(times: u32) -> Rig {
     let read = Reply::call("read_file", json!({"path": "long.txt"}));
     let refused = Reply {

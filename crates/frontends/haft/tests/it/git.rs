@@ -1,7 +1,7 @@
-//! git, as haft runs it for itself, on repositories that were made to run something: a marker must
+//! git, as haft runs it for itself, on repositories that were built to run something: a marker must
 //! never appear.
 //!
-//! The sandbox is switched off: what holds here holds without it.
+//! The sandbox is switched off, so the protection holds without it.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,8 +16,8 @@ use crate::worktrees::{agent, copies, git, on, read, result, rig, run_command, s
 
 const NO_SANDBOX: [(&str, &str); 1] = [("HAFT_SANDBOX__MODE", "off")];
 
-/// A repository with work that is not committed, a model that reviews and then has a sub-agent work
-/// in a copy, and a program that leaves a marker.
+/// A repository with uncommitted work, a model that reviews and then starts a sub-agent in a copy,
+/// and a program that leaves a marker.
 struct Trap {
     rig: Rig,
     outside: tempfile::TempDir,
@@ -65,7 +65,7 @@ impl Trap {
         self.outside.path().join("PWNED")
     }
 
-    /// Adds to the repository's configuration; `EVIL` is the program.
+    /// Appends to the repository's configuration; `EVIL` stands for the program.
     fn configure(&self, text: &str) {
         let at = self.rig.project().join(".git/config");
         let text = text.replace("EVIL", self.program().to_str().unwrap());
@@ -80,7 +80,8 @@ impl Trap {
             .unwrap()
     }
 
-    /// Everything haft uses git for, with these variables; both must work.
+    /// Uses git in every way haft does, with these variables: every use must work, and none may run
+    /// the program.
     fn spring(&self, what: &str, variables: &[(&str, String)]) {
         assert_eq!(self.rig.run(&["trust"]).code(), 0);
         for of in [
@@ -109,7 +110,7 @@ impl Trap {
     }
 }
 
-/// What a configuration can name that git would run.
+/// Settings that name a program for git to run.
 const CONFIGURATIONS: &[(&str, &str)] = &[
     ("a monitor", "[core]\n\tfsmonitor = EVIL\n"),
     (
@@ -211,8 +212,8 @@ fn drivers_are_not_run() {
     }
 }
 
-/// What a filter goes over is named and left out: it is neither run nor is anything stored that it
-/// has not gone over.
+/// Files with a filter are named and left out: the filter does not run, and their unfiltered
+/// content is not stored.
 #[test]
 fn filters_are_not_run_and_what_they_are_for_is_left_out() {
     let filter =
@@ -306,7 +307,7 @@ fn what_an_agent_makes_that_a_filter_is_for_is_kept_and_named() {
     );
 }
 
-/// A repository that lies in this one, as a submodule or not, has a configuration of its own.
+/// A nested repository, submodule or not, has a configuration of its own.
 #[test]
 fn no_repository_in_the_repository_is_entered() {
     for how in ["gitlink", "gitlink with a file", "untracked"] {
@@ -361,7 +362,7 @@ fn no_repository_in_the_repository_is_entered() {
     }
 }
 
-/// A commit that says it is signed is shown without asking the repository's program whether it is.
+/// A commit that claims to be signed is shown without asking the repository's program to verify it.
 #[test]
 fn a_signature_is_not_checked_by_what_the_repository_names() {
     let trap = Trap::new();
@@ -387,7 +388,7 @@ fn a_signature_is_not_checked_by_what_the_repository_names() {
     trap.spring("a signature", &[]);
 }
 
-/// What is missing is not fetched: the address of a repository can be a program.
+/// Missing objects are not fetched: the address of a repository can be a program.
 #[test]
 fn nothing_is_fetched_for_a_project() {
     let trap = Trap::new();
@@ -423,7 +424,7 @@ fn git_is_not_found_in_the_project() {
     for at in ["bin/git", "node_modules/.bin/git", "git"] {
         trap.script(&project.join(at));
     }
-    // One that leads there from outside, and one that anybody can write to.
+    // A link from outside into the project, and a folder that anybody can write to.
     let open = trap.outside.path().join("open");
     trap.script(&open.join("git"));
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
@@ -470,7 +471,7 @@ fn the_environment_leads_git_nowhere() {
     trap.spring("variables", &variables);
 }
 
-/// What haft says where no repository may be used, by review and by a sub-agent.
+/// Asserts that review and sub-agents both reject the repository with this message.
 fn refused(trap: &Trap, what: &str, said: &str) {
     assert_eq!(trap.rig.run(&["trust"]).code(), 0);
     let ran = trap.run(&["review"], &[]);
@@ -494,7 +495,7 @@ fn a_bare_repository_in_the_project_is_none() {
         let trap = Trap::new();
         let project = trap.rig.project();
         trap.configure(config);
-        // What was `.git` lies in the root.
+        // The content of `.git` moves to the root.
         for entry in fs::read_dir(project.join(".git")).unwrap() {
             let entry = entry.unwrap();
             fs::rename(entry.path(), project.join(entry.file_name())).unwrap();
@@ -504,7 +505,7 @@ fn a_bare_repository_in_the_project_is_none() {
     }
 }
 
-/// Makes a project lead to the repository that was its own.
+/// Makes a project point to the repository that was its own.
 type Plant = fn(&Path, &Path);
 
 #[test]
@@ -544,7 +545,7 @@ fn a_repository_elsewhere_must_know_the_project() {
     }
 }
 
-/// A linked work tree of the user's, and a project that is a folder of its repository.
+/// A linked work tree of the user, and a project that is a folder of its repository.
 #[test]
 fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
     let rig = rig([Reply::text("Fine.").times(2)]);
@@ -594,8 +595,8 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
     }
 }
 
-/// Refs in a table, of which a linked work tree has one of its own: that is said, and nothing is
-/// guessed.
+/// A linked work tree with refs in a table has a table of its own: haft reports that and guesses
+/// nothing.
 #[test]
 fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_reviewed() {
     let rig = rig([Reply::text("Fine.").times(3)]);
@@ -677,8 +678,8 @@ fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_revi
     );
 }
 
-/// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes
-/// do, as the commands they stand for would.
+/// No other code starts git, neither by its name nor in a line for a shell. The sandbox's probes
+/// do, like the commands they stand for.
 #[test]
 fn git_is_started_in_one_place() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))

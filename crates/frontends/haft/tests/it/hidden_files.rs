@@ -1,5 +1,5 @@
-//! Programs that lie in `/tmp`, which is private in the sandbox: those a user configured are found,
-//! and for every other one the error names the file that is hidden.
+//! Programs below `/tmp`, which is private in the sandbox: those that a user configured are found,
+//! and for every other one the error names the hidden file.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,7 +14,8 @@ use tempfile::TempDir;
 use crate::rig::{Ran, Rig};
 use crate::sandbox::has_namespaces;
 
-/// A rig whose run is confined, and a folder below `/tmp` that is neither its project nor its home.
+/// A confined rig, and a folder below `/tmp` that is neither its project nor its home. `None` if no
+/// sandbox is available.
 fn confined(replies: impl IntoIterator<Item = Reply>) -> Option<(Rig, TempDir)> {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let folder = tempfile::Builder::new()
@@ -232,7 +233,7 @@ fn command_that_names_a_hidden_program_says_so_to_the_model_and_the_user() {
     let Some((rig, _other)) = confined([
         execute(&shown),
         execute(&format!("cd / && python3 {shown} || exit 3")),
-        // The line names a script of the project, and only that names the program.
+        // The line names a script of the project; only the script names the program.
         execute("sh ./calls.sh"),
         Reply::call("session_start", json!({"command": shown, "timeout": 300})),
         Reply::call(

@@ -1,5 +1,4 @@
-//! Hooks: what they are told, what they may do, and that nothing they do ends a run
-//! (docs/hooks.md).
+//! Hooks: their input, their permissions, and that no failure of a hook ends a run (docs/hooks.md).
 
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, HookPoint};
@@ -11,11 +10,11 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-/// Adds hooks of the user's: a point, a matcher, a command.
+/// Adds hooks to the user's configuration: a point, a matcher, a command.
 fn hook(rig: &Rig, hooks: &[(&str, &str, &str)]) {
     let mut config = vec![std::fs::read_to_string(rig.home().join("config.toml")).unwrap()];
     for (point, matcher, command) in hooks {
-        // Only what never ends by itself is to run out of time.
+        // Only commands that never end by themselves should time out.
         let timeout = if command.contains("sleep") { 3 } else { 60 };
         config.push(format!(
             "[[hooks.{point}]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = '''{command}''', timeout = {timeout} }}]\n"
@@ -31,7 +30,7 @@ fn run_command(command: &str) -> Reply {
     )
 }
 
-/// The last message of the n-th request holds this.
+/// True if the messages of a request contain `words`.
 fn told(rig: &Rig, request: usize, words: &str) -> bool {
     let seen = rig.server.generations()[request].seen().unwrap();
     format!("{:?}", seen.messages).contains(words)
@@ -49,7 +48,7 @@ fn errors(ran: &Ran, code: &str) -> Vec<String> {
 
 #[test]
 fn every_point_is_come_by_and_told_what_is_documented() {
-    // In order: the documents of a project count as turns.
+    // Replies in order, because the documents of a project count as turns.
     let script = Script::replies([
         run_command("true"),
         Reply::text("Done."),

@@ -1,5 +1,5 @@
-//! What is known of a project changes while the model works: the next request has it, and it is one
-//! named break.
+//! Rules, tools, skills and instructions of a project change while the model works: the next
+//! request contains the changes, with one named prefix break.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -57,7 +57,7 @@ fn ten_changed_files_are_one_break() {
         skill("one", "About the first."),
     );
     rig.run(&["trust"]);
-    // Reminders and the like must not add breaks of their own.
+    // Moving reminders would add prefix breaks of their own.
     let ran = rig.task(&["--set", "context.reminders=\"front\"", "go"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let found = breaks(&ran.events());

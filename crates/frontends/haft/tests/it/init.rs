@@ -1,4 +1,4 @@
-//! `/init`: an AGENTS.md from what is found, its cost told first, an existing one improved.
+//! `/init`: has an AGENTS.md written or improved, and quotes the cost first.
 
 use std::fs;
 

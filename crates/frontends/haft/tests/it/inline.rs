@@ -1,5 +1,5 @@
-//! `` !`command` `` in custom commands: its output is put in its place, under the rules that hold
-//! for the model's commands.
+//! `` !`command` `` in custom commands: its output replaces it, under the permission rules of the
+//! model's commands.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;

@@ -1,4 +1,4 @@
-//! Runs in the background, as their user sees them.
+//! Background runs, as their user sees them.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-/// Starts a job and gives its id.
+/// Starts a job and returns its id.
 fn start(rig: &Rig, arguments: &[&str]) -> String {
     let mut all = vec!["run", "--bg", "--permission-mode", "yolo"];
     all.extend(arguments);
@@ -28,7 +28,7 @@ fn shown(rig: &Rig, id: &str) -> Value {
     rig.run(&["jobs", "show", id, "--json"]).json()
 }
 
-/// Waits for something that will happen, however busy the machine is.
+/// Waits for a condition that will hold eventually, however busy the machine is.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -37,7 +37,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A command that goes on until it is ended, after it said that it runs.
+/// A command that creates `begun` and runs until it is killed.
 fn endless() -> Reply {
     Reply::call(
         "execute_command",
@@ -208,7 +208,7 @@ fn what_cannot_begin_is_said_at_once_and_leaves_no_job() {
     assert_eq!(rig.run(&["jobs", "list", "--json"]).json(), json!([]));
 }
 
-/// Whether some process works in this folder.
+/// True if a process works in this folder.
 pub(crate) fn runs_in(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes

@@ -1,4 +1,4 @@
-//! What is kept beside the messages: useful information, notes, marks, and messages brought back.
+//! State that is kept beside the messages: useful information, notes, marks, and recalled messages.
 
 use haft_testkit::{Reply, Script, SeenRole};
 use haft_types::Api;
@@ -10,12 +10,12 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with(CLASSIC)
 }
 
-/// The same home and project with a model that goes on like this.
+/// Keeps home and project, and replaces the model's replies.
 fn then(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig.with_script(Script::replies(replies).unwrap(), Api::Anthropic)
 }
 
-/// Everything user and tools say in a request, from 0.
+/// Returns all texts of the user and of tools in a request, counted from 0.
 fn told(rig: &Rig, request: usize) -> String {
     let seen = rig.server.generations()[request].seen().unwrap();
     [seen.texts(SeenRole::User), seen.texts(SeenRole::Tool)]
@@ -23,7 +23,7 @@ fn told(rig: &Rig, request: usize) -> String {
         .join("\n")
 }
 
-/// One kind of reminder in a request.
+/// Returns the reminder with this heading in a request.
 fn reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
     let seen = rig.server.generations()[request].seen().unwrap();
     let inside = |text: &str| {
@@ -46,7 +46,7 @@ fn results(ran: &Ran) -> Vec<Value> {
         .collect()
 }
 
-/// The short id of the message of the conversation that `fits`.
+/// Returns the short id of the first message of the conversation for which `fits` is true.
 fn id_of(rig: &Rig, fits: impl Fn(&Value) -> bool) -> String {
     let export = rig.export();
     let message = export["messages"]
@@ -88,7 +88,7 @@ fn useful_information_is_merged_shown_from_disk_and_deleted() {
     let listed = results(&ran)[2]["text"].as_str().unwrap().to_owned();
     assert_eq!(listed, "1. `a.txt` lines 1-3: from 1; from 3");
 
-    // Another process, and a file that changed and then went away.
+    // Another process, and a file that is first changed and then deleted.
     rig.write("a.txt", "uno\ndos\ntres\n");
     let rig = then(rig, [Reply::text("Seen."), Reply::text("Gone.")]);
     rig.task(&["-c", "look"]);
@@ -163,7 +163,7 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
         Reply::call("read_file", json!({"path": "secret.txt"})),
         Reply::text("I read it."),
     ]);
-    // Not among the first words, which the list shows.
+    // At the end, because the list shows the first words.
     rig.write(
         "secret.txt",
         "nothing here\n".repeat(30) + "the word is xyzzy\n",
@@ -406,8 +406,7 @@ fn people_write_notes_too() {
     );
 }
 
-/// Standing instructions of a trusted project bring in files of the project, and nothing of the
-/// user's.
+/// Instructions of a trusted project import files of the project, but none of the user's.
 #[test]
 fn imports_stay_in_the_project() {
     let secrets = tempfile::tempdir().unwrap();

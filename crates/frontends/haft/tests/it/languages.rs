@@ -1,4 +1,4 @@
-//! Chinese for people, and the same for programs whatever the language.
+//! Chinese for people, and output for programs that does not depend on the language.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -78,7 +78,7 @@ fn what_programs_read_is_the_same_in_every_language() {
         assert_eq!(plain.stdout(), chinese.stdout(), "{arguments:?}");
         assert_eq!(plain.code(), chinese.code(), "{arguments:?}");
     }
-    // The language in force is the one difference.
+    // Only the effective language differs.
     let arguments = ["config", "--json"];
     let [mut plain, mut chinese] = [
         rig.run(&arguments).json(),
@@ -223,7 +223,7 @@ fn the_question_of_trust_and_the_start_screen_are_chinese() {
     }
 }
 
-/// A notice that does not end with `。` was joined to its hint by an English period.
+/// Regression: a notice that does not end with `。` was joined to its hint by an English period.
 #[test]
 fn a_notice_and_its_hint_are_chinese_sentences() {
     let rig = Rig::untrusted(
@@ -243,7 +243,7 @@ fn a_notice_and_its_hint_are_chinese_sentences() {
     );
 }
 
-/// What a rule has to do with its example was left in English.
+/// Regression: the relation between a rule and its example was in English.
 #[test]
 fn a_rule_that_contradicts_its_example_is_refused_in_chinese() {
     let rig = rig();
@@ -255,7 +255,7 @@ fn a_rule_that_contradicts_its_example_is_refused_in_chinese() {
     assert!(said.contains("应当不匹配它的示例 `ls -l`"), "{said}");
 }
 
-/// The state of an item was read out in English, and `_` in it as a blank.
+/// Regression: the state of an item was read out in English, and `_` in its text as a blank.
 #[test]
 fn plain_lines_read_out_a_todo_list_in_chinese() {
     let items = [("Call a_b", "in_progress"), ("Test it", "pending")];
@@ -273,7 +273,7 @@ fn plain_lines_read_out_a_todo_list_in_chinese() {
     terminal.until_text("待办，未开始：Test it");
 }
 
-/// Words of the parser, and of help that was not translated.
+/// Words of the parser and of untranslated help texts.
 const LEFT_ENGLISH: [&str; 9] = [
     "Usage:",
     "Options:",
@@ -347,8 +347,7 @@ fn the_command_line_itself_is_in_chinese() {
     }
 }
 
-/// The words of a line by which an English sentence is known, names and what stands between
-/// backquotes aside.
+/// Returns the words of a line that reveal an English sentence, except those between backticks.
 fn english_in(line: &str) -> Vec<&str> {
     let words = [
         "the", "is", "are", "was", "not", "cannot", "no", "of", "to", "and", "with", "for", "in",
@@ -361,7 +360,7 @@ fn english_in(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The ways of `bad_input.rs` to get an error without a model.
+/// The errors of `bad_input.rs` that occur without a model.
 #[test]
 fn errors_at_the_command_line_are_in_chinese_to_the_end() {
     let mock = "model = \"mock/m\"\n[providers.mock]\napi = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
@@ -410,7 +409,7 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
     }
 }
 
-/// Every sentence with which an error of a library is worded, `{}` for what stands in it.
+/// Returns the message of every library error, with `{}` for each variable.
 fn error_forms() -> Vec<String> {
     let is_shown = |path: &str| {
         let crates = [
@@ -437,7 +436,7 @@ fn error_forms() -> Vec<String> {
         .filter(|source| is_shown(&source.path))
     {
         for part in source.text.split("#[error(").skip(1) {
-            // A line that goes on in the next one.
+            // A string literal that continues in the next line.
             let joined: Vec<_> = part.split("\\\n").map(str::trim_start).collect();
             let joined = joined.concat();
             let Some(literal) = joined.trim_start().strip_prefix('"') else {
@@ -493,7 +492,7 @@ fn translated_forms() -> Vec<String> {
 #[test]
 fn every_error_of_a_library_has_a_translation() {
     let english = translated_forms();
-    // The first only adds a position, and the second is another error.
+    // The first form only adds a position, and the second wraps another error.
     let is_missing = |form: &&String| {
         !["{}:{}:{}: {}", "{}"].contains(&form.as_str()) && !english.contains(form)
     };

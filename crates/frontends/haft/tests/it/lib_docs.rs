@@ -122,8 +122,8 @@ fn a_repository_that_cannot_be_fetched_changes_nothing() {
     assert_eq!(left, ["libraries.toml"]);
 }
 
-/// A source that is reached by `ssh` is fetched in the sandbox like any other; the user's agent for
-/// keys is there, and no more.
+/// A source behind `ssh` is fetched in the sandbox like any other; it can use the user's key agent
+/// and nothing more.
 #[test]
 fn a_source_behind_ssh_is_fetched_confined() {
     let python = Command::new("python3").arg("--version").output().is_ok();

@@ -1,4 +1,4 @@
-//! The log: what is written to it, what is not, who can read it, and `haft logs`.
+//! The log: what it contains, what it omits, who can read it, and `haft logs`.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,7 @@ fn command(line: &str) -> Reply {
     )
 }
 
-/// Runs a task that may do everything, and whatever comes of it.
+/// Runs a task without approvals, and returns its output even if the task fails.
 fn task_at(rig: &Rig, level: &str, arguments: &[&str]) -> Output {
     let mut all = vec!["run", "--permission-mode", "yolo"];
     all.extend(arguments);
@@ -36,7 +36,7 @@ fn task_at(rig: &Rig, level: &str, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The lines of the last run, as programs read them.
+/// Returns the log lines of the last run, parsed from JSON.
 fn lines(rig: &Rig) -> Vec<Value> {
     let shown = rig.run(&["logs", "--json"]).stdout();
     shown
@@ -45,14 +45,14 @@ fn lines(rig: &Rig) -> Vec<Value> {
         .collect()
 }
 
-/// Whether the last run has a line with this message at this level.
+/// True if the last run has a line with this message at this level.
 fn has(rig: &Rig, level: &str, message: &str) -> bool {
     lines(rig)
         .iter()
         .any(|line| line["message"] == message && line["level"] == level)
 }
 
-/// Everything below the folder of the log.
+/// Returns the text of all log files.
 fn written(home: &Path) -> String {
     let entries = std::fs::read_dir(home.join("state/log")).unwrap();
     entries
@@ -60,7 +60,7 @@ fn written(home: &Path) -> String {
         .collect()
 }
 
-/// The readable log with whatever differs from run to run replaced.
+/// Returns the readable log, with everything replaced that differs between runs.
 fn readable(rig: &Rig, arguments: &[&str]) -> String {
     let shown = rig.run(&[&["logs"], arguments].concat()).stdout();
     let shown = shown.replace(&rig.project().display().to_string(), "PROJECT");

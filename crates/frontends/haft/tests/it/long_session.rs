@@ -1,5 +1,5 @@
-//! Two hundred requests with everything that may rewrite the prefix: every break has its cause, and
-//! nothing else changes.
+//! Two hundred requests with everything that may rewrite the prefix: every prefix break has a
+//! cause, and nothing else changes.
 
 use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::{Api, Usage};
@@ -10,7 +10,7 @@ use crate::rig::{CLASSIC, Rig, SMALL_ARCHIVES};
 const ROUNDS: usize = 14;
 const STEPS: usize = 14;
 
-/// What the model says in one round: reads, with the TODO list changed twice, then an answer.
+/// The model's replies in one round: reads, with the TODO list changed twice, then an answer.
 fn round(number: usize) -> Vec<Reply> {
     let todo = |status: &str| {
         Reply::call(
@@ -31,8 +31,8 @@ fn round(number: usize) -> Vec<Reply> {
         ),
     };
     let mut replies: Vec<_> = (0..STEPS).map(step).collect();
-    // The provider says that the window is nearly full at the end of the twelfth round: the next
-    // one begins with a compaction.
+    // The provider reports at the end of the twelfth round that the window is nearly full, so the
+    // next round begins with a compaction.
     let usage = if number == 12 {
         Usage {
             input: 170_000,
@@ -77,7 +77,7 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
             rig.write("AGENTS.md", "Read everything three times.\n");
         }
         let task = format!("round {number}");
-        // Small enough that the later rounds are pruned, a good deal at a time.
+        // Small enough for the later rounds to be pruned, a large part at a time.
         let mut arguments = vec![
             "--set",
             "context.safe_zone=60k",
@@ -162,7 +162,7 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
     );
 }
 
-/// The break told before each request, if there was one.
+/// Returns the prefix break reported before each request, if any.
 fn breaks_by_request(events: &[Value]) -> Vec<Option<String>> {
     let mut pending = None;
     let mut breaks = Vec::new();
@@ -179,7 +179,8 @@ fn breaks_by_request(events: &[Value]) -> Vec<Option<String>> {
 
 #[test]
 fn without_such_events_requests_only_append() {
-    // Each reads something else: a call repeated with the same result would be told of.
+    // Each call reads another line, because a repeated call with an equal result would add a
+    // notice.
     let read = |line: u32| {
         Reply::call(
             "read_file",
@@ -208,7 +209,7 @@ fn without_such_events_requests_only_append() {
         .map(|request| request.body.clone())
         .collect();
     for pair in bodies.windows(2) {
-        // All but the brackets that close the body.
+        // Everything except the brackets that close the body.
         let open = pair[0].len() - 2;
         assert!(
             pair[1].starts_with(&pair[0][..open]),

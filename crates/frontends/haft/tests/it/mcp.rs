@@ -29,7 +29,7 @@ fn add(rig: &Rig, text: &str) {
     fs::write(file, format!("{before}{text}")).unwrap();
 }
 
-/// The shell server as `s`, with a file for its starts.
+/// Adds the shell server as `s`, which notes each start in the file `starts`.
 pub(crate) fn add_shell_server(rig: &Rig) {
     let script = rig.home().join("server.sh");
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
@@ -370,8 +370,8 @@ fn a_projects_servers_count_only_once_it_is_trusted() {
     );
 }
 
-/// Fifty servers, of which forty-five hang for longer than any test: a run that waited for one of
-/// them would not end, and each start is counted.
+/// Fifty servers, of which forty-five hang longer than any test. A run that waited for one of them
+/// would not end, and each start is counted.
 #[test]
 fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
     let rig = rig([call("good4", "show", &json!({})), Reply::text("Done.")]);
@@ -412,9 +412,9 @@ fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
     );
 }
 
-/// The tools of a request are part of its prefix: what is learnt of a server, in the middle of a
-/// conversation or between two runs, changes nothing of it; what the user declares does, once and
-/// by name.
+/// The tools of a request are part of its prefix. Tools that become known, in the middle of a
+/// conversation or between two runs, must not change the prefix; a change of the user's
+/// configuration does, once and by name.
 #[test]
 fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
     let replies = [
@@ -425,7 +425,7 @@ fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
     ];
     let rig = rig(replies);
     add_shell_server(&rig);
-    // What else changes older messages is not looked at here.
+    // Without compression, which would change older messages too.
     let task =
         |more: &[&str]| rig.task(&[&["--set", "context.compress=\"never\""][..], more].concat());
     assert_eq!(task(&["first"]).code(), 0);

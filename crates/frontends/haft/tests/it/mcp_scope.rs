@@ -1,4 +1,5 @@
-//! Tools of servers that are named are all that is listed and all that can be called.
+//! MCP tools named by `--allowed-tools`, an agent file or a profile: only these are listed and can
+//! be called.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{MODEL, Ran, Rig};
 
-/// Two servers with the same tools, `a` and `b`, and a model that calls what it can.
+/// Two servers, `a` and `b`, that offer equal tools, and a model that calls them.
 struct Two {
     rig: Rig,
     a: McpServer,
@@ -32,7 +33,7 @@ impl Two {
         Self { rig, a, b }
     }
 
-    /// The same, once it is known what the servers offer.
+    /// Like [`Self::new`], with the tools of both servers already known.
     fn known(replies: impl IntoIterator<Item = Reply>) -> Self {
         let two = Self::new(replies);
         assert_eq!(two.rig.run(&["mcp", "test"]).code(), 0);
@@ -47,7 +48,7 @@ impl Two {
         assert_eq!(self.rig.run(&["trust"]).code(), 0);
     }
 
-    /// What the model is told of servers in its first request.
+    /// Returns the server list of the first request.
     fn told(&self) -> String {
         let seen = self.rig.server.generations()[0].seen().unwrap();
         description(&seen)
@@ -61,7 +62,7 @@ fn description(request: &Seen) -> String {
         .to_owned()
 }
 
-/// The tools a server was asked to run, and the resources it was asked for.
+/// Returns the tools that a server was asked to run and the resources it was asked to read.
 fn asked(server: &McpServer) -> Vec<String> {
     let heard = server.heard();
     let of = |message: &Value| match message["method"].as_str() {
@@ -91,7 +92,7 @@ fn direct(server: &str, tool: &str) -> Reply {
     Reply::call(format!("mcp__{server}__{tool}"), json!({}))
 }
 
-/// What became of each call: `success`, or the code of its error.
+/// Returns the outcome of each call: `success`, or the code of its error.
 fn became(ran: &Ran) -> Vec<String> {
     let word = |event: &Value| {
         let error = event["error"]["code"].as_str();
@@ -116,7 +117,7 @@ fn texts(ran: &Ran) -> Vec<String> {
         .collect()
 }
 
-/// Everything a model may try when `mcp__a__echo` is all it was given.
+/// Every call that a model may try if only `mcp__a__echo` is allowed.
 fn tries() -> Vec<Reply> {
     vec![
         call("a", "echo"),
@@ -355,7 +356,8 @@ fn names_of_no_server_are_told_before_anything_runs() {
     }
 }
 
-/// The words a conversation knows a tool by are kept; those of more than it has now are not.
+/// A conversation keeps the description of a tool that is still allowed, and loses those of other
+/// tools.
 #[test]
 fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
     let two = Two::known([
@@ -380,8 +382,8 @@ fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
         );
     };
     go_on("second");
-    // Nothing is known of the servers any more, but the conversation keeps the words it heard
-    // second.
+    // The tools of the servers are no longer known, but the conversation keeps its second server
+    // list.
     fs::remove_dir_all(two.rig.home().join("state/mcp/lists")).unwrap();
     go_on("third");
     let last = description(&two.rig.server.generations().last().unwrap().seen().unwrap());
@@ -392,7 +394,7 @@ fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
     assert_eq!(asked(&two.b), [] as [&str; 0]);
 }
 
-/// A sub-agent has what its file names, and no more than the one who starts it.
+/// A sub-agent gets the tools that its file names, limited to those of the agent that starts it.
 #[test]
 fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
     let no = "not_offered";
@@ -451,7 +453,7 @@ fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
     }
 }
 
-/// Where nothing is left of what an agent's file names, it is not given everything instead.
+/// An agent file of whose tools none is allowed must not give access to all tools.
 #[test]
 fn a_sub_agent_that_names_only_what_its_starter_has_not_is_not_started() {
     let start = Reply::call(

@@ -1,5 +1,5 @@
-//! `haft mcp serve` from outside, over real pipes and sockets: every tool, approvals, progress,
-//! cancelling, and what no client sends.
+//! `haft mcp serve` over real pipes and sockets: every tool, approvals, progress, cancellation and
+//! malformed input.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,9 +18,9 @@ struct TaskClient {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     next: u64,
-    /// What came beside answers.
+    /// Messages that were read while waiting for another one.
     heard: Vec<Value>,
-    /// What every request brings, in the revision without a handshake.
+    /// The `_meta` field of every request, in the revision without a handshake.
     meta: Option<Value>,
 }
 
@@ -45,7 +45,7 @@ impl TaskClient {
         }
     }
 
-    /// A client of the revisions with a handshake.
+    /// Starts a client of the revisions with a handshake.
     fn open(rig: &Rig, capabilities: Value) -> Self {
         let mut client = Self::spawn(rig);
         let answer = client.initialize(capabilities);
@@ -53,7 +53,7 @@ impl TaskClient {
         client
     }
 
-    /// A client of the newest revision.
+    /// Starts a client of the newest revision.
     fn open_newest(rig: &Rig, capabilities: Value) -> Self {
         let mut client = Self::spawn(rig);
         let mut meta = json!({
@@ -99,7 +99,7 @@ impl TaskClient {
         id
     }
 
-    /// The next message that fits; what comes before it is kept.
+    /// Reads until a message matches, and keeps the messages before it.
     fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
@@ -136,13 +136,13 @@ impl TaskClient {
         self.send("tools/call", params)
     }
 
-    /// What a tool gives.
+    /// Calls a tool and returns its structured result.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments);
         self.task(id)
     }
 
-    /// The task that a call answers with.
+    /// Returns the task in the response to a call.
     fn task(&mut self, id: u64) -> Value {
         let answer = self.answer(id);
         let result = &answer["result"];
@@ -153,7 +153,7 @@ impl TaskClient {
         text
     }
 
-    /// The sentence of a call that fails.
+    /// Returns the error text of a call that must fail.
     fn failing(&mut self, tool: &str, arguments: Value) -> String {
         let id = self.send_call(tool, arguments);
         let answer = self.answer(id);
@@ -164,7 +164,7 @@ impl TaskClient {
             .to_owned()
     }
 
-    /// Ends the input, and waits for the end of the server.
+    /// Closes the input, and waits until the server exits.
     fn end(mut self) -> i32 {
         drop(self.input.take());
         let mut rest = String::new();
@@ -188,7 +188,7 @@ fn question() -> Reply {
     )
 }
 
-/// A reply that no test waits for.
+/// A reply that arrives after every test has ended.
 fn never() -> Reply {
     Reply {
         delay_ms: 600_000,
@@ -422,7 +422,7 @@ fn the_model_of_a_client_with_forms_cannot_say_yes_in_place_of_its_user() {
         let refused = client.failing("answer_task", json!({"task_id": id, "decision": decision}));
         assert!(refused.contains("the user decides"), "{refused}");
     }
-    // A client that cannot do what it offered leaves the decision to its model.
+    // A client that cannot show the form it announced leaves the decision to its model.
     client.say(
         &json!({"jsonrpc": "2.0", "id": form["id"], "error": {"code": -32601, "message": "no"}}),
     );
@@ -744,8 +744,7 @@ fn what_cannot_be_done_is_said() {
     assert_eq!(rig.run(&["mcp", "serve", "--http", "0.0.0.0:0"]).code(), 2);
 }
 
-/// Lines that are no requests, and the code of the error that answers each; nothing answers those
-/// without.
+/// Malformed lines, each with the error code of its response; lines without a code get no response.
 fn hostile_lines() -> Vec<(Vec<u8>, Option<i64>)> {
     let deep = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}",
@@ -867,7 +866,8 @@ fn lines_that_are_no_requests_are_answered_and_hurt_nothing() {
             let shown = String::from_utf8_lossy(&line[..line.len().min(100)]).into_owned();
             if let Some(code) = code {
                 let answer = client.until(|message| message.get("error").is_some());
-                // Before the handshake a request that is well formed is refused for that.
+                // Before the handshake a well-formed request is rejected because of the missing
+                // handshake.
                 let early = !opened
                     && [-32601, -32602].contains(&code)
                     && answer["error"]["code"] == -32602;
@@ -905,7 +905,7 @@ fn an_id_that_is_in_use_is_refused_and_its_request_goes_on() {
     assert_eq!(twice["error"]["code"], -32600, "{twice}");
     client.call("cancel_task", json!({"task_id": id}));
     assert_eq!(client.task(wait)["status"], "aborted");
-    // Nothing of it may be stored yet; it can be continued nevertheless.
+    // The canceled task may not be stored yet; it can be continued nevertheless.
     let again = client.call("continue_task", json!({"task_id": id}));
     assert_eq!(again["status"], "running", "{again:#}");
     assert_eq!(
@@ -931,7 +931,7 @@ fn a_client_that_says_nothing_or_goes_while_a_call_waits_ends_the_server() {
     assert_eq!(client.end(), 0);
 }
 
-/// A server over HTTP, ended with the test.
+/// A server over HTTP that is killed when the test ends.
 struct ServedTasks {
     child: Child,
     address: String,
@@ -974,7 +974,7 @@ impl ServedTasks {
         }
     }
 
-    /// The status and everything after it.
+    /// Returns the status and the rest of the response.
     fn post(&self, path: &str, headers: &str, body: &Value) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();

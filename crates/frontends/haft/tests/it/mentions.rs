@@ -1,11 +1,11 @@
-//! Files and folders that the user's words mention, as the model is told of them.
+//! Files and folders mentioned in a prompt, and the reminder about them that the model receives.
 
 use haft_testkit::{Reply, Script, SeenPart, SeenRole};
 use haft_types::Api;
 
 use crate::rig::Rig;
 
-/// What the last user message of the request says.
+/// Returns the last user message of the request for this prompt.
 fn told(words: &str) -> String {
     let rig = Rig::new(
         Api::OpenaiChat,
@@ -52,8 +52,8 @@ fn files_alone_are_to_be_read() {
     );
 }
 
-/// Seconds of computing that a prompt of 2 MB may take. In proportion to its length it takes a few;
-/// work that grows with the square of the length would take hours.
+/// Limit of CPU seconds for a prompt of 2 MB. Linear work takes a few seconds; quadratic work would
+/// take hours.
 const MAX_CPU_SECONDS: u32 = 300;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Models that are told message ids and repeat them: what they say loses the lines, what they write
-//! into files does not.
+//! Models that repeat the message ids they are given: the ids are removed from their text, but not
+//! from files they write.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -27,7 +27,7 @@ fn run(api: Api, ids: &str, protocol: &str, replies: Vec<Reply>) -> (Rig, Ran) {
     (rig, ran)
 }
 
-/// What the text events showed, joined.
+/// Returns the joined text of the text events.
 fn shown(ran: &Ran) -> String {
     let events = ran.events();
     let texts = events.iter().filter(|event| event["type"] == "text");
@@ -41,7 +41,7 @@ fn in_pieces(reply: Reply) -> Reply {
     }
 }
 
-/// What the assistant said, as it is stored.
+/// Returns the stored text of the assistant.
 fn stored(rig: &Rig) -> String {
     let text = |part: &Value| {
         part.as_str()

@@ -1,12 +1,12 @@
-//! Holds the messages for people against the code that shows them: every key that is used is there,
-//! every key that is there is used, and the arguments are those the text names. Every language has
-//! the same messages.
+//! Compares the user-visible messages with the code that shows them: every key in the code is
+//! defined, every defined key is used, the arguments are equal, and every language defines every
+//! key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The front ends whose text stands in `messages/LANGUAGE/NAME.ftl`.
+/// Front ends whose texts lie in `messages/LANGUAGE/NAME.ftl`.
 const SURFACES: [&str; 3] = ["tui", "haft", "serve"];
 
 /// Messages without a word that could be translated.
@@ -67,7 +67,7 @@ fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     all
 }
 
-/// Every key of a language with the arguments its text names.
+/// Returns every key of a language with the arguments in its text.
 fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
     let mut keys = BTreeMap::new();
     for (path, text) in files(
@@ -115,7 +115,7 @@ fn identifier(text: &str) -> String {
         .collect()
 }
 
-/// Every use of a message in the code, with the arguments it is given.
+/// Returns every use of a message in the code, with its arguments.
 fn used(surface_name: &str) -> Vec<(String, Arguments)> {
     let mut uses = Vec::new();
     for (_, text) in files(&surface(surface_name).join("src"), "rs") {
@@ -133,7 +133,7 @@ fn used(surface_name: &str) -> Vec<(String, Arguments)> {
     uses
 }
 
-/// The names of `, name, other = value)`.
+/// Returns the argument names in `, name, other = value)`.
 fn arguments(call: &str) -> Arguments {
     let mut depth = 0;
     let mut quoted = false;
@@ -229,7 +229,7 @@ fn every_chinese_message_is_chinese() {
     }
 }
 
-/// A number before one of these is 1 at times.
+/// Nouns whose number can be 1.
 const COUNTED: [&str; 16] = [
     "lines",
     "files",
@@ -251,7 +251,7 @@ const COUNTED: [&str; 16] = [
 
 #[test]
 fn what_is_counted_has_a_plural() {
-    // Limits, parts of a whole, tokens by layer, and what is shown from two on.
+    // Limits, parts of a whole, tokens by layer, and counts that start at two.
     const NEVER_ONE: [&str; 5] = [
         "catalogue-skill-too-large",
         "changes-would-keep",

@@ -1,5 +1,4 @@
-//! Models: what is built in, what the commands say of it, who is asked when one cannot answer, and
-//! what it all costs.
+//! Models: the built-in list, the commands that show it, fallbacks, roles, images and cost.
 
 use base64::Engine as _;
 use haft_testkit::{Reply, Script, ScriptedServer, Seen, SeenPart, When};
@@ -219,7 +218,7 @@ fn test_tells_a_wrong_address_from_a_failing_provider() {
     assert_eq!(failing.run(&["models", "test"]).code(), 1);
 }
 
-/// DeepSeek and Kimi answer 400 to a tool loop that does not give their reasoning back.
+/// DeepSeek and Kimi reject a tool loop with status 400 if their reasoning is not sent back.
 #[test]
 fn reasoning_goes_back_to_a_model_that_wants_it() {
     let script = [
@@ -319,8 +318,7 @@ fn a_key_can_lie_in_the_keyring() {
     let keyring = rig.home().join("bin");
     std::fs::create_dir(&keyring).unwrap();
     let program = keyring.join("secret-tool");
-    // What the real program prints for an entry that is there, and how it fails for one that is
-    // not.
+    // The real program prints the secret of an existing entry and fails for any other.
     let script = "#!/bin/sh\n[ \"$*\" = 'lookup service haft account mock' ] || exit 1\nprintf sk-from-keyring\n";
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -360,7 +358,7 @@ fn a_key_can_lie_in_the_keyring() {
     assert!(told.contains("needs the program `secret-tool`"), "{told}");
 }
 
-/// A configuration with a main model that is overloaded and another one, each on its own server.
+/// Configures an overloaded main model and a second one, each on its own server.
 fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
     let one = rig.server.base_url(Api::OpenaiChat);
     let two = second.base_url(Api::Anthropic);
@@ -730,7 +728,7 @@ fn the_page_of_built_in_models_is_up_to_date() {
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
 
-/// A main model that takes no pictures, and what else is configured.
+/// A rig whose main model accepts no images, with `more` configuration.
 fn blind(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let base_url = rig.server.base_url(Api::OpenaiChat);
@@ -828,7 +826,7 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
         .into_iter()
         .find(|event| event["type"] == "usage" && event["model"] == "mock/eyes");
     assert!(paid.is_some());
-    // Neither in a later process.
+    // A later process doesn't ask for a description either.
     let script = [
         of_model("main", 2, look_at("shot.png")),
         of_model("main", 3, Reply::text("Still red.")),
@@ -845,7 +843,7 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
     );
 }
 
-/// The same home and project with another script behind the same configuration.
+/// Replaces the script, and keeps home, project and configuration.
 fn blind_again(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let old = rig.server.base_url(Api::OpenaiChat);
@@ -889,7 +887,7 @@ fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
             .unwrap()
             .last_contains("picture left out")
     );
-    // One that cannot is an error, and the next in line is asked.
+    // A vision model that fails raises an error, and the next one of its role is asked.
     let failing = Reply::error(529, "overloaded").when(When {
         model: Some("eyes".into()),
         ..When::default()
@@ -917,7 +915,7 @@ fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
         "{}",
         ran.stdout()
     );
-    // A model that takes pictures gets them.
+    // A model that accepts images gets them.
     let script = [
         of_model("eyes", 0, look_at("shot.png")),
         of_model("eyes", 1, Reply::text("A button.")),

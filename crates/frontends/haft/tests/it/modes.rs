@@ -98,7 +98,7 @@ fn a_goal_ends_only_when_it_is_reported_as_reached() {
     let look = || Reply::call("list_files", json!({"path": "."}));
     let done = Reply::call("attempt_completion", json!({"result": "All of it holds."}));
     let words = || Reply::text("I think that is enough.");
-    // Between the nudges it works, so there may be any number of them.
+    // The model calls a tool between two nudges, so the number of nudges is not limited.
     let rig = rig([
         words(),
         look(),
@@ -212,7 +212,7 @@ fn git(rig: &Rig, arguments: &[&str]) {
     );
 }
 
-/// A repository with one commit on `main`, one more on a branch, and work that is not committed.
+/// A repository with one commit on `main`, one more on a branch, and uncommitted changes.
 fn repository(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::untrusted(Api::Anthropic, Script::turns(replies).unwrap());
     git(&rig, &["init", "-q"]);
@@ -313,7 +313,7 @@ fn a_chat_has_no_tools_and_a_model_of_its_own() {
     );
     let asked = rig.server.generations()[0].seen().unwrap();
     assert_eq!((asked.model.as_str(), asked.tools.len()), ("talker", 0));
-    // What a flag says goes before the role; without one the main model answers.
+    // A model flag takes precedence over the role; without both, the main model answers.
     rig.run(&["chat", "-m", "mock/other", "--set", role, "hello"]);
     rig.run(&["chat", "hello"]);
     let models: Vec<_> = rig

@@ -1,5 +1,5 @@
-//! Module documents: the tools are there where a project has one, and a read names it once, also
-//! after a restart.
+//! Module documents: their tools are offered if a project has one, and a read names the document
+//! once per conversation, even after a restart.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;

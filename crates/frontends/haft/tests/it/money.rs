@@ -1,5 +1,4 @@
-//! A limit of money from the outside: what is sent, what it costs, and what is said where a price
-//! is missing.
+//! A budget in dollars: the requests it allows, their cost, and the error if a price is missing.
 
 use haft_testkit::{Reply, Script, When};
 use haft_types::{Api, Usage};
@@ -7,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 
-/// The output limit of every model here: too small to be cut further, so that a reply can use all
-/// that was reserved.
+/// The output limit of every model here. It is too small to be reduced further, so a reply can use
+/// the whole reservation.
 const OUTPUT: u64 = 1_000;
 
-/// What a reply uses at most: all its output, and more input than was counted.
+/// The highest usage of a reply: the whole output limit, and more input than was estimated.
 fn worst() -> Usage {
     Usage {
         input: 5_000,
@@ -21,7 +20,7 @@ fn worst() -> Usage {
     }
 }
 
-/// Models by name, with their price of a million tokens; none for those without.
+/// Configures models by name, with a price per million tokens or without a price.
 fn configure(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
     let base_url = rig.server.base_url(Api::Anthropic);
     let model = |(name, price): &(&str, Option<f64>)| {
@@ -78,7 +77,7 @@ fn start(agents: &[&str]) -> Reply {
     )
 }
 
-/// What all requests cost, by the usage the events tell and the configured prices.
+/// Returns the cost of all requests, from the usage in the events and the configured prices.
 fn spent(ran: &Ran, prices: &[(&str, Option<f64>)]) -> f64 {
     let cost = |event: &Value| {
         let model = event["model"].as_str().unwrap().trim_start_matches("mock/");
@@ -102,7 +101,7 @@ fn spent(ran: &Ran, prices: &[(&str, Option<f64>)]) -> f64 {
         .sum()
 }
 
-/// Numbers that look random and are the same every time.
+/// Returns a pseudo-random number below `most`, equal in every run.
 fn draw(seed: &mut u64, most: u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -122,8 +121,7 @@ fn a_run_never_costs_more_than_its_limit() {
             ("backup", Some(1.0 + draw(&mut seed, 8) as f64)),
             ("gamma", None),
         ];
-        // The main model is out of order now and then; the first fallback has no price, the second
-        // one has.
+        // The main model fails now and then; the first fallback has no price, the second one has.
         let mut replies = vec![];
         if draw(&mut seed, 2) == 0 {
             replies.push(
@@ -208,7 +206,7 @@ fn without_a_price_a_limit_of_money_is_refused_before_anything_is_sent() {
         );
     }
     assert!(rig.server.generations().is_empty());
-    // A limit of tokens holds in its place.
+    // A token limit works instead.
     let ran = rig.task(&[
         "--max-budget-usd",
         "1",
@@ -257,7 +255,7 @@ fn a_sub_agent_without_a_price_does_not_start_under_a_limit() {
         "{}",
         ran.result()
     );
-    // Without a limit it works, and what it cost is said to be missing.
+    // Without a budget the sub-agent runs, and its cost is reported as missing.
     let rig = rig.with_script(Script::replies(replies()).unwrap(), Api::Anthropic);
     configure(&rig, &[("main", Some(3.0)), ("gamma", None)], "");
     let cost = rig.task(&["look"]).result()["cost"].clone();

@@ -1,5 +1,5 @@
-//! Two hundred facts in a long session that was compressed, pruned and archived twice: each is
-//! brought back by an id that stands in the last request.
+//! Two hundred facts in a long session that is compressed, pruned and archived twice: an id in the
+//! last request recalls each of them.
 
 use haft_testkit::{Reply, Script, ScriptCall, When};
 use haft_types::Api;
@@ -9,7 +9,8 @@ use crate::rig::{CLASSIC, Rig, SMALL_ARCHIVES};
 
 const ROUNDS: usize = 20;
 const READS: usize = 7;
-/// In a round: one in the user's words, one a file read, one in a file written, one in the answer.
+/// Facts of a round: one in the prompt, one in each file read, one in a written file, one in the
+/// answer.
 const FACTS: usize = READS + 3;
 
 fn fact(round: usize, index: usize) -> String {
@@ -19,7 +20,7 @@ fn fact(round: usize, index: usize) -> String {
     )
 }
 
-/// A file that is longer than its compressed form, with the fact behind the cut.
+/// Returns a file longer than its compressed form, with the fact after the cut.
 fn file(fact: &str) -> String {
     (1..=700)
         .map(|line| {
@@ -59,7 +60,7 @@ fn round(number: usize) -> [Reply; 2] {
     ]
 }
 
-/// Whoever is asked first says what is refused, whoever is asked later what is accepted.
+/// The first summary is one that haft rejects, the later ones are accepted.
 fn summaries() -> [Reply; 2] {
     let when = When {
         last_contains: Some("The session to be archived".into()),
@@ -76,7 +77,7 @@ fn summaries() -> [Reply; 2] {
     [refused.when(when.clone()), accepted.when(when)]
 }
 
-/// The message of the export that holds the fact, before anybody recalled it.
+/// Returns the short id of the exported message that holds the fact, before any recall.
 fn holder<'a>(messages: &'a [Value], fact: &str) -> &'a str {
     let holds = |message: &&Value| {
         message["role"] != "summary" && message["content"].to_string().contains(fact)
@@ -112,7 +113,7 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
             "round {number}: read the notes, all of them and one after the other, and mind {}",
             fact(number, READS + 2)
         );
-        // Twice everything but the newest rounds is archived.
+        // Everything but the newest rounds is archived twice.
         let archive = if number == 9 || number == 17 {
             "context.compact_at=0.0001"
         } else {

@@ -1,4 +1,4 @@
-//! Modes of haft's own files: every command on a fresh home, under umasks that take nothing away.
+//! Modes of haft's own files: every command on a fresh home, under permissive umasks.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -14,14 +14,14 @@ use tempfile::TempDir;
 
 use crate::rig::haft;
 
-/// Where haft keeps its files.
+/// The layout of haft's folders.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
     HaftHome,
     Xdg,
 }
 
-/// A user without a single file of haft's, and a project.
+/// A user without any file of haft, and a project.
 struct FreshUser {
     layout: Layout,
     umask: &'static str,
@@ -92,7 +92,7 @@ impl FreshUser {
         );
     }
 
-    /// The mode of a path below one of haft's own folders.
+    /// Returns the mode of a path below one of haft's own folders.
     fn mode(&self, of: &str) -> u32 {
         let mut found = None;
         visit(&self.top.path().join("user"), &mut |path, mode| {
@@ -120,7 +120,7 @@ fn visit(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
     }
 }
 
-/// The names in the list of commands of a help page.
+/// Returns the names in the command list of a help page.
 fn listed(help: &str) -> Vec<String> {
     let (commands, _) = help.split_once("\nOptions:").unwrap_or((help, ""));
     let commands = commands
@@ -136,7 +136,7 @@ fn listed(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every command that does something itself, from the pages of `--help`.
+/// Returns every command that runs by itself, from the `--help` pages.
 fn all_commands() -> Vec<Vec<String>> {
     let help = |words: &[String]| {
         let output = Command::new(haft())
@@ -174,8 +174,7 @@ fn all_commands() -> Vec<Vec<String>> {
     all
 }
 
-/// Arguments that let a command do something on a fresh home; a command that is not listed gets
-/// none.
+/// Arguments with which a command works on a fresh home; a command that is not listed gets none.
 const ARGUMENTS: [(&str, &[&str]); 31] = [
     ("agents add", &["helper", "agent.md", "--user"]),
     ("chat", &["hello", "--model", "none/none"]),
@@ -217,10 +216,10 @@ fn arguments_of(command: &str) -> &'static [&'static str] {
         .map_or(&[], |(_, arguments)| arguments)
 }
 
-/// Commands that run until they are ended, and print a line once they serve.
+/// Commands that run until they are killed, and print a line once they serve.
 const SERVING: [&str; 2] = ["serve", "rag serve"];
 
-/// Files that commands read.
+/// Writes the files that commands read.
 fn write_sources(project: &Path) {
     let write = |name: &str, text: &str| {
         fs::create_dir_all(project.join(name).parent().unwrap()).unwrap();
@@ -248,7 +247,7 @@ fn write_sources(project: &Path) {
     write("flow.yaml", "steps:\n  - id: one\n    prompt: Say hello.\n");
 }
 
-/// Waits for a line on one of the streams of a server, and ends it.
+/// Waits for the first line of a server, and kills it.
 fn end_once_it_serves(mut child: Child) {
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -337,7 +336,7 @@ fn configuration(server: &ScriptedServer) -> String {
     )
 }
 
-/// A git repository with the documentation of a library.
+/// Makes a git repository with the documentation of a library.
 fn library(folder: &Path) {
     fs::create_dir_all(folder.join("github.com/pallets/flask")).unwrap();
     fs::write(
@@ -415,7 +414,7 @@ fn own_files_are_private_when_everything_is_used() {
         } else {
             println!("skipped: git is not installed");
         }
-        // What the modes above were checked on was really there.
+        // The files whose modes were checked above exist.
         for (path, mode) in [
             ("config.toml", 0o600),
             ("state/defaults", 0o600),

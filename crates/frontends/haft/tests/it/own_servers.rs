@@ -1,4 +1,4 @@
-//! MCP servers of the user's own in a trusted project run no code that the model wrote.
+//! MCP servers of the user in a trusted project run no code that the model wrote.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,10 +1,10 @@
-//! The pages: the book lists each of them, their links lead somewhere, and what their shell samples
-//! show is run.
+//! Documentation pages: the book lists each of them, their links have targets, and their shell
+//! samples run.
 //!
 //! A block that begins with ```` ```sh ```` or ```` ```console ```` is run in a project with a
-//! conversation and a model that answers everything. What follows on that line says otherwise:
-//! `not-run: REASON`, or `exit N` for another exit code. A block with `file: PATH` is written into
-//! the project first.
+//! conversation and a model that answers everything. The rest of that line can change this: a block
+//! with `not-run: REASON` is skipped, and one with `exit N` must end with another exit code. A
+//! block with `file: PATH` is written into the project first.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::context::twelve;
 use crate::rig::{Rig, haft};
 use crate::translations::{Outline, root};
 
-/// Languages a block may be in; one without a language could be anything.
+/// Languages that a block may name; a block without a language is an error.
 const LANGUAGES: [&str; 12] = [
     "sh",
     "console",
@@ -35,7 +35,7 @@ const LANGUAGES: [&str; 12] = [
     "elisp",
 ];
 
-/// What the model says while samples are run.
+/// The replies of the model while samples run.
 const ANSWERS: &str = "
 replies:
   - when: { tool_offered: attempt_completion }
@@ -48,7 +48,7 @@ replies:
 struct Sample {
     place: String,
     language: String,
-    /// What stands behind the language.
+    /// The rest of the line after the language.
     mark: String,
     text: String,
 }
@@ -67,7 +67,7 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// The README and everything in docs.
+/// Returns the README and every page in docs.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md")];
     pages.extend(listed(&root().join("docs")));
@@ -108,7 +108,8 @@ fn samples(page: &Path) -> Vec<Sample> {
 }
 
 impl Sample {
-    /// What is typed: of a `console` block the lines with a prompt.
+    /// Returns the shell input: a whole `sh` block, or the lines of a `console` block that have a
+    /// prompt.
     fn script(&self) -> Option<String> {
         let typed = match self.language.as_str() {
             "sh" => self.text.clone(),
@@ -130,13 +131,12 @@ impl Sample {
     }
 }
 
-/// A project with a git history, changes that are not committed, and a conversation that changed
-/// files.
+/// A project with a git history, uncommitted changes, and a conversation that changed files.
 struct Desk {
     rig: Rig,
     bin: tempfile::TempDir,
     conversation: String,
-    /// Ids that pages show, and what they are here.
+    /// Ids shown on pages, each with the id in this project.
     ids: Vec<(&'static str, String)>,
 }
 
@@ -189,7 +189,7 @@ impl Desk {
         desk
     }
 
-    /// The exit code and everything that was printed.
+    /// Returns the exit code and the whole output.
     fn run(&self, script: &str) -> (i32, String) {
         let plain = self.rig.command(&[]);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -212,7 +212,7 @@ impl Desk {
         )
     }
 
-    /// The script with the ids that are there.
+    /// Returns the script with the ids of this project.
     fn fit(&self, script: &str) -> String {
         let known = self
             .ids
@@ -224,7 +224,7 @@ impl Desk {
     }
 }
 
-/// Runs what a page shows, in order; what went otherwise than the page says.
+/// Runs the samples of a page in order, and returns those that did not end as the page shows.
 fn tried(page: &Path) -> Vec<String> {
     let samples = samples(page);
     if samples.iter().all(|sample| sample.script().is_none()) {
@@ -356,7 +356,7 @@ fn the_book_lists_every_page_once() {
     }
 }
 
-/// Somebody with the binary alone cannot open a path of the repository, but can an address.
+/// A user who has only the binary cannot open a path of the repository, but can open a URL.
 #[test]
 fn pages_that_the_program_names_can_be_opened() {
     let address = "https://github.com/haft-agent/haft/blob/main/";

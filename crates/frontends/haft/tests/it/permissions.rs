@@ -1,4 +1,4 @@
-//! Permission rules in the real binary: configuration, `haft permissions`, runs, and a person at a
+//! Permission rules in the real binary: configuration, `haft permissions`, runs, and answers at a
 //! terminal.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig, haft};
 
-/// A rig whose configuration has this `[permissions]` section.
+/// A rig with this `[permissions]` section.
 fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -239,8 +239,8 @@ fn asking_needs_a_terminal() {
     );
 }
 
-/// Runs a command in the rig's home and project; none, with a line that says so, where it is not
-/// installed.
+/// Runs a command in the home and project of the rig. Returns `None`, and prints why, if the
+/// program is not installed.
 #[expect(clippy::print_stdout, reason = "a test says why it skips")]
 fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     let told = rig.command(&[]);
@@ -258,8 +258,8 @@ fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     }
 }
 
-/// Runs haft at a terminal of its own on which something is typed before there is a question, and
-/// each of the answers once a prompt waits for it; gives back what was shown there.
+/// Runs haft at its own terminal: types `ahead` before any question, then each answer once a prompt
+/// waits for it. Returns the run and the text on the terminal.
 pub(crate) fn at_terminal(
     rig: &Rig,
     arguments: &[&str],
@@ -288,7 +288,7 @@ pub(crate) fn at_terminal(
         let mut shown = String::new();
         let mut answers = answers.into_iter();
         let mut piece = [0; 4096];
-        // The other side is closed when haft has ended.
+        // The slave side is closed when haft has exited.
         while let Ok(length @ 1..) = master.read(&mut piece) {
             shown.push_str(&String::from_utf8_lossy(&piece[..length]));
             if let Some(answer) = shown.ends_with(": ").then(|| answers.next()).flatten() {
@@ -301,12 +301,12 @@ pub(crate) fn at_terminal(
     Some((ran, typist.join().unwrap()))
 }
 
-/// `haft run --ask` whose one question gets this answer.
+/// Runs `haft run --ask` and answers its only question.
 fn asked(rig: &Rig, ahead: &str, answer: &str) -> Option<(Ran, String)> {
     at_terminal(rig, &["run", "--ask", "do it"], ahead, &[answer])
 }
 
-/// A yes that was typed before the question was shown is none.
+/// A yes typed before the question is shown does not count.
 #[test]
 fn nothing_typed_ahead_answers_a_question() {
     let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
@@ -396,15 +396,15 @@ fn a_file_outside_is_read_only_when_a_person_agrees() {
     assert!(!seen[1].seen().unwrap().last_contains("outside the project"));
 }
 
-/// A notebook whose text would make git run a program of the repository's.
+/// A notebook whose text, as a git configuration, would make git run a program of the repository.
 fn notebook() -> String {
     json!({ "cells": [{ "cell_type": "raw", "metadata": {}, "source": ["[core]\n", "fsmonitor = ./evil\n"] }],
         "metadata": {}, "nbformat": 4, "nbformat_minor": 5 })
     .to_string()
 }
 
-/// Extraction writes a file as every other tool does that edits: protected files and rules hold,
-/// and an ordinary file is written.
+/// Extraction obeys protected files and rules like every tool that edits, and writes ordinary
+/// files.
 #[test]
 fn extraction_writes_nothing_that_editing_could_not() {
     let extract = |output: &str| {
@@ -470,7 +470,7 @@ fn extraction_writes_nothing_that_editing_could_not() {
     }
 }
 
-/// What may not be read is not read by another tool either, nor on the way through a folder.
+/// A file that must not be read cannot be read by another tool either, nor by way of its folder.
 #[test]
 fn what_may_not_be_read_is_read_by_no_tool() {
     let calls = [

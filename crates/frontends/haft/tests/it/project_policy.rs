@@ -1,4 +1,4 @@
-//! What a trusted project says of safety tightens what is allowed, and does nothing else.
+//! The policy of a trusted project restricts permissions and never extends them.
 
 use std::fs;
 
@@ -196,8 +196,8 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
     );
 }
 
-/// A project that is used with another agent has rules that haft cannot say: they hold for at least
-/// as much.
+/// Rules of another agent that haft cannot express are widened, so that they forbid at least as
+/// much.
 #[test]
 fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
     let rig = rig([
@@ -259,7 +259,7 @@ fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
     assert!(!told.contains("~/.ssh"), "{told}");
 }
 
-/// What may forbid something and cannot be read forbids everything: nobody knows what it was to be.
+/// A deny rule that cannot be parsed stops the run, because its scope is unknown.
 #[test]
 fn a_prohibition_that_cannot_be_read_stops_the_run() {
     let long = format!(
@@ -369,7 +369,7 @@ fn a_prohibition_that_cannot_be_read_stops_the_run() {
     }
 }
 
-/// Puts something in the place of a file of rules; the second folder is outside of the project.
+/// Puts something in the place of a settings file; the second folder is outside the project.
 type Plant = fn(&std::path::Path, &std::path::Path);
 
 #[test]
@@ -391,7 +391,7 @@ fn a_file_of_rules_that_is_a_link_out_of_the_project_or_no_text_stops_the_run() 
     }
 }
 
-/// Rules for tools of other programs, and what is no prohibition, stop nothing.
+/// Rules for tools of other programs, and settings that forbid nothing, are ignored.
 #[test]
 fn rules_for_tools_of_other_programs_stop_nothing() {
     let rig = rig([Reply::text("Done.")]);
@@ -402,7 +402,7 @@ fn rules_for_tools_of_other_programs_stop_nothing() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
 }
 
-/// What a project's rules keep from being read is hidden from commands that read it unseen.
+/// Files that the rules of a project forbid to read are hidden from commands, too.
 #[test]
 fn what_a_project_denies_to_read_is_hidden_from_commands() {
     let rig = rig([line("sh ./look"), Reply::text("Done.")]);
@@ -499,8 +499,8 @@ fn trust_shows_every_file_that_would_be_obeyed() {
     );
 }
 
-/// Every way to a session: a run is tried above; what is shown of the next request, and the steps
-/// of a workflow.
+/// Covers the other kinds of sessions: the preview of the next request, and the steps of a
+/// workflow. Runs are tested above.
 #[cfg(feature = "workflows")]
 #[test]
 fn a_project_tightens_every_session() {

@@ -1,6 +1,6 @@
-//! Everything a first request says, over protocols, modes, views and tool sets, descriptions of
-//! tools included: nothing names what is not there. That no two statements contradict each other is
-//! tested where the prompt is made.
+//! The whole first request, tool descriptions included, for every protocol, mode, view and tool
+//! set: it names no tool that is not available. Contradictions between two statements are tested in
+//! the crate that builds the prompt.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::rig::{MODEL, Rig};
 
-/// A way to start haft that changes what the model is sent.
+/// A way to start haft that changes the request.
 struct Profile {
     name: String,
     protocol: &'static str,
@@ -40,7 +40,8 @@ fn profiles() -> Vec<Profile> {
     all.collect()
 }
 
-/// What the first request of a run says: all its text, and the names of the tools the API is given.
+/// Returns the text of the first request of a run, and the names of the tools that are offered
+/// through the API.
 fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
     let answer = match profile.protocol {
         "xml" => "<attempt_completion><result>Done.</result></attempt_completion>",
@@ -102,7 +103,7 @@ fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
     )
 }
 
-/// The names that stand in backticks.
+/// Returns the names in backticks.
 fn quoted(text: &str) -> BTreeSet<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -133,7 +134,8 @@ fn what_is_said_names_only_tools_that_can_be_called() {
                 .collect();
         }
         assert!(!offered.is_empty(), "{}: no tool is offered", profile.name);
-        // What is deferred can be called, too: it is named where the tool that calls it is.
+        // A deferred tool can be called, too; it is named in the description of the tool that calls
+        // it.
         let indirect = offered.contains("use_tool");
         let named = quoted(&text);
         let absent = known

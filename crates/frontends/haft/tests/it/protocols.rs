@@ -1,5 +1,5 @@
-//! The same conversation over the four wire protocols: the same events, the same neutral requests,
-//! nothing refused.
+//! One conversation over the four wire protocols: equal events, equal neutral requests, nothing
+//! refused.
 
 use base64::Engine;
 use haft_testkit::{Script, Seen};
@@ -44,7 +44,7 @@ fn converse(api: Api) -> (Vec<Value>, Vec<Seen>, Value) {
     (ran.events(), seen, rig.export())
 }
 
-/// The folder differs from run to run and stands in the system prompt.
+/// Removes the project folder, which differs from run to run, from the system prompt.
 fn without(mut seen: Seen, project: &str) -> Seen {
     seen.system = seen.system.replace(project, "PROJECT");
     seen.system = seen
@@ -56,9 +56,9 @@ fn without(mut seen: Seen, project: &str) -> Seen {
     seen
 }
 
-/// Events with what differs by nature taken out: ids, times, how a text was cut in pieces, token
-/// estimates (each API sends reasoning back in its own form), and the count of reasoning tokens
-/// (Anthropic gives none).
+/// Removes everything that differs between runs and APIs from events: ids, times, the pieces of a
+/// text, token estimates (each API sends reasoning back in its own form), and the count of
+/// reasoning tokens (Anthropic reports none).
 fn comparable(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     let mut calls: Vec<String> = Vec::new();
@@ -102,8 +102,8 @@ fn comparable(events: &[Value]) -> Vec<Value> {
         {
             continue;
         }
-        // The text received is compared once parsed: APIs that carry objects may print them in
-        // their own way.
+        // Received text is compared once parsed: APIs that carry objects may format them
+        // differently.
         fields.remove("raw");
         let kind = fields["type"].as_str().unwrap_or_default().to_owned();
         if ["text", "thinking"].contains(&kind.as_str())

@@ -1,5 +1,5 @@
-//! `haft proxy` between haft itself and the scripted model: what reaches the model is what haft
-//! sends without it.
+//! `haft proxy` between haft itself and the scripted model: requests must reach the model
+//! unchanged.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 
-/// A running proxy, ended with the test.
+/// A running proxy that is killed when the test ends.
 struct RunningProxy {
     child: Child,
     address: String,
@@ -46,7 +46,7 @@ impl RunningProxy {
         Self { child, address }
     }
 
-    /// Interrupts it, as its user would, and gives what it said.
+    /// Interrupts the proxy, as a user would, and returns its standard error.
     fn stop(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -74,7 +74,7 @@ fn script() -> Script {
     Script::replies([list(), list(), Reply::text("Done.")]).unwrap()
 }
 
-/// The base URL of the scripted model with the proxy's address in it.
+/// Returns the base URL of the scripted model with the address of the proxy.
 fn through(rig: &Rig, api: Api, address: &str) -> String {
     let direct = rig.server.base_url(api);
     direct.replace(&rig.server.address().to_string(), address)
@@ -245,7 +245,7 @@ fn traffic_goes_on_when_nothing_can_be_recorded() {
     let rig = Rig::new(Api::OpenaiChat, script());
     let proxy = RunningProxy::start(&rig, &format!("http://{}", rig.server.address()));
     let base_url = through(&rig, Api::OpenaiChat, &proxy.address);
-    // An agent of another home, so that its own store is not in the way.
+    // The agent has another home, so that its own store is intact.
     let other = Rig::new(Api::OpenaiChat, script());
     for entry in std::fs::read_dir(rig.home()).unwrap().flatten() {
         if entry.path().is_dir() {
@@ -258,7 +258,7 @@ fn traffic_goes_on_when_nothing_can_be_recorded() {
     assert_eq!(rig.server.generations().len(), 3);
 }
 
-/// An HTTP proxy that only makes tunnels: its address, and what it was asked.
+/// Starts an HTTP proxy that only opens tunnels. Returns its address and the requests it receives.
 fn tunnels() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! After a purge, what was said in a conversation is in no file of haft's.
+//! After a purge, no file of haft holds the text of the conversation.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::rig::Rig;
 use crate::terminal::Terminal;
 
-/// One word, so that the search index holds it as it is.
+/// A single word, so that the search index stores it unchanged.
 const PLANTED: &str = "zebraquince7719";
 
-/// The files under a folder that hold the planted word.
+/// Returns the files below a folder that hold the planted word.
 fn holders(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -34,7 +34,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with([("HAFT_LOG_LEVEL", "trace")])
 }
 
-/// The newest conversation.
+/// Returns the id of the newest conversation.
 fn newest(rig: &Rig) -> String {
     rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
         .as_str()

@@ -1,4 +1,4 @@
-//! Collections from the command line to the model and back.
+//! Document collections: commands, configuration, and the tool that queries them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,7 +20,7 @@ fn ask(name: &str, query: &str) -> Reply {
     Reply::call("use_rag_tool", json!({"server_name": name, "query": query}))
 }
 
-/// A folder of documents beside the project.
+/// Writes a folder of documents, and returns its path.
 fn documents(rig: &Rig) -> String {
     let folder = rig.home().join("documents");
     fs::create_dir_all(&folder).unwrap();
@@ -33,7 +33,7 @@ fn documents(rig: &Rig) -> String {
     folder.display().to_string()
 }
 
-/// A run in which nothing is allowed that would be asked.
+/// Runs a task in mode `ask`, in which every call that needs approval is denied.
 fn asking(rig: &Rig, task: &str) -> Ran {
     rig.run(&[
         "run",
@@ -328,7 +328,7 @@ fn what_is_served_is_a_collection_again() {
     assert!(say("POST", "/v1/chat/completions", &known, "{").starts_with("HTTP/1.1 400"));
     assert!(say("GET", "/elsewhere", &known, "").starts_with("HTTP/1.1 404"));
 
-    // And haft asks it like any other.
+    // Another haft queries the served collection.
     let file = rig.home().join("config.toml");
     let section = format!("[rag.again]\nurl = \"{url}\"\napi_key_env = \"ZOO_TOKEN\"\n");
     fs::write(
@@ -437,8 +437,8 @@ fn lists_stand_behind_the_tools_in_their_order() {
     }
 }
 
-/// A server of vectors: one part for each of these meanings a text has a word of. It counts the
-/// texts it is sent.
+/// A server of embeddings. A vector has one component for each of [`MEANINGS`], set if the text
+/// holds one of its words. The server records the texts it receives.
 struct VectorServer {
     address: SocketAddr,
     texts: Arc<Mutex<Vec<String>>>,
@@ -464,7 +464,7 @@ impl VectorServer {
         Self { address, texts }
     }
 
-    /// One request of one connection.
+    /// Answers one request of one connection.
     fn answer(stream: &mut TcpStream, kept: &Mutex<Vec<String>>) {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut line = String::new();
@@ -509,7 +509,7 @@ impl VectorServer {
     }
 }
 
-/// A collection of three files, asked by words and by what this server says of their meaning.
+/// A collection of three files, searched by words and by the embeddings of this server.
 fn hybrid(address: SocketAddr) -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::turns([]).unwrap());
     let docs = rig.project().join("docs").display().to_string();
@@ -552,7 +552,7 @@ fn a_collection_with_an_embedding_model_is_asked_by_meaning_too() {
     let server = VectorServer::start();
     let rig = hybrid(server.address);
     let ask = |question: &str| rig.run(&["rag", "query", "docs", question, "--json"]);
-    // No file has the word.
+    // No file holds the word.
     let ran = ask("car");
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(found(&ran)[0], "garage.md", "{}", ran.stdout());
@@ -597,7 +597,8 @@ fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
         "{}",
         ran.stdout()
     );
-    // A provider that has none is named when the session begins, and the collection still answers.
+    // A provider without embeddings is reported when the session begins, and the collection still
+    // answers.
     let ran = rig.run(&[
         "rag",
         "query",
@@ -610,7 +611,7 @@ fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
     assert_eq!(found(&ran), ["garage.md"]);
 }
 
-/// Two requests for vectors of 1,000 tokens each: the passages, and the question.
+/// Two requests for embeddings of 1,000 tokens each: the passages, and the question.
 #[test]
 fn what_vectors_cost_is_counted_where_their_model_has_a_price() {
     let server = VectorServer::start();

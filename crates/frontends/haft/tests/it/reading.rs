@@ -1,5 +1,4 @@
-//! The first minutes in a folder: commands that only read raise no question in mode `ask`, and
-//! nothing else is let through.
+//! Commands that only read: in mode `ask` they need no approval, and all other commands do.
 
 use std::process::Command;
 
@@ -11,7 +10,7 @@ use crate::rig::{Ran, Rig};
 use crate::sandbox::has_namespaces;
 use crate::terminal::{Terminal, write_a};
 
-/// What a model runs to find out what a folder holds.
+/// Commands with which a model explores a folder.
 const LOOKS: [&str; 6] = [
     "ls -la",
     "cat README.md",
@@ -182,7 +181,7 @@ fn they_are_listed_and_explained() {
     );
 }
 
-/// Opening a folder asks for trust, looking at it asks nothing, and changing it asks once.
+/// Opening a folder asks for trust, reading in it asks nothing, and changing it asks once.
 #[test]
 fn at_the_terminal_only_trust_and_an_edit_are_asked() {
     let replies = LOOKS

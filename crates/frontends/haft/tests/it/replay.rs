@@ -1,4 +1,5 @@
-//! `haft context replay`, held against what the scripted server received, and against bad input.
+//! `haft context replay` compared with the requests that the scripted server received, and with bad
+//! input.
 
 use std::io::Write as _;
 
@@ -17,7 +18,7 @@ fn replay(rig: &Rig, arguments: &[&str]) -> Value {
     serde_json::from_slice(&ran.0.stdout).unwrap()
 }
 
-/// A rig that asks nobody.
+/// A rig whose model is never asked.
 fn quiet() -> Rig {
     Rig::new(
         Api::OpenaiChat,
@@ -25,7 +26,7 @@ fn quiet() -> Rig {
     )
 }
 
-/// Chat messages of so many steps, each reading a file.
+/// Chat messages of `steps` steps, each of which reads a file.
 fn chat(steps: usize) -> Value {
     let mut messages =
         vec![json!({"role": "user", "content": "Read them. You must never touch Cargo.lock."})];
@@ -52,7 +53,7 @@ fn the_recorded_policy_gives_the_bodies_that_were_sent() {
             "{api}: reminders make a difference"
         );
         assert_eq!(policies[2]["requests"], 12, "{api}");
-        // What the bodies say is what was received, not only what was logged.
+        // The replayed bodies equal the received ones, not only the logged ones.
         let folder = rig.project().join("bodies");
         replay(
             &rig,
@@ -259,7 +260,7 @@ fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
     }
 }
 
-/// A rig whose user has configured no model.
+/// A rig without a configured model.
 fn without_model() -> Rig {
     let rig = quiet();
     rig.configure("");
@@ -291,7 +292,7 @@ fn without_a_model_the_assumption_has_a_name() {
     let line = "model assumed/model, because none is declared or recorded; `--model` names one: window 200,000";
     assert!(table.contains(line), "{table}");
 
-    // The same figures where a model is configured and the assumed one is asked for.
+    // The figures are equal if a model is configured and the assumed one is requested.
     let rig = quiet();
     rig.write("chat.json", chat(6).to_string());
     let asked = replay(

@@ -1,4 +1,4 @@
-//! Back to a message, with or without the files.
+//! Rewinds to a message, with or without the files.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;

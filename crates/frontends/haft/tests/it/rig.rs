@@ -11,10 +11,11 @@ use haft_types::Api;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Names a copy of the binary under test, for somebody who cannot reach the folder it was built in.
+/// The environment variable that names a copy of the binary under test, for users who cannot enter
+/// the build folder.
 pub(crate) const HAFT_BINARY: &str = "HAFT_TEST_BINARY";
 
-/// The binary under test.
+/// Returns the path of the binary under test.
 pub(crate) fn haft() -> &'static Path {
     static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
         std::env::var_os(HAFT_BINARY)
@@ -24,13 +25,13 @@ pub(crate) fn haft() -> &'static Path {
     &BINARY
 }
 
-/// The model's name. It makes the strict server ask for Gemini 3's thought signatures.
+/// The name of the model. It makes the strict server require Gemini 3's thought signatures.
 pub(crate) const MODEL: &str = "gemini-3-scripted";
 
-/// Somebody who may do little.
+/// The user id of `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Whether system calls can be watched here.
+/// True if strace can trace system calls here.
 pub(crate) fn has_strace() -> bool {
     let there = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
@@ -39,7 +40,7 @@ pub(crate) fn has_strace() -> bool {
     there.is_ok_and(|status| status.success())
 }
 
-/// Gives a folder and everything in it to nobody.
+/// Changes the owner of a folder and everything in it to nobody.
 fn give(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     for entry in std::fs::read_dir(path).into_iter().flatten() {
@@ -51,17 +52,17 @@ pub(crate) struct Rig {
     pub(crate) server: ScriptedServer,
     home: TempDir,
     project: TempDir,
-    /// Settings of every run, as variables of the environment.
+    /// Environment variables of every run.
     settings: Vec<(&'static str, &'static str)>,
 }
 
-/// Where reminders stood and when results were compressed before the cache decided it.
+/// Settings of earlier releases: the positions of reminders, and compression at the end of a round.
 pub(crate) const CLASSIC: [(&str, &str); 2] = [
     ("HAFT_CONTEXT__REMINDERS", "after-tool-result:3"),
     ("HAFT_CONTEXT__COMPRESS", "round-end"),
 ];
 
-/// An archive is made however little it frees.
+/// Accepts an archive however little it frees.
 pub(crate) const SMALL_ARCHIVES: (&str, &str) = ("HAFT_CONTEXT__COMPACT_FREES", "0.000001");
 
 impl Rig {
@@ -71,7 +72,7 @@ impl Rig {
         rig
     }
 
-    /// The same with a project that nobody has trusted yet.
+    /// Like [`Self::new`], but the project is not trusted.
     pub(crate) fn untrusted(api: Api, script: Script) -> Self {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
         let rig = Self {
@@ -84,7 +85,7 @@ impl Rig {
         rig
     }
 
-    /// The same with these settings in every run.
+    /// Adds environment variables to every run.
     pub(crate) fn with(
         mut self,
         settings: impl IntoIterator<Item = (&'static str, &'static str)>,
@@ -93,12 +94,12 @@ impl Rig {
         self
     }
 
-    /// Trusts the project, as its user would before the first run.
+    /// Trusts the project, as a user would before the first run.
     fn trust(&self) {
         assert!(self.command(&["trust"]).output().unwrap().status.success());
     }
 
-    /// The same home and project with another model behind them.
+    /// Replaces the model, and keeps home and project.
     pub(crate) fn with_script(self, script: Script, api: Api) -> Self {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
         let rig = Self {
@@ -154,8 +155,8 @@ impl Rig {
         command
     }
 
-    /// The same run by somebody who is not root, to whom home and project are given. The folder
-    /// holds a copy of the binary: the build may lie where only root can enter.
+    /// Like [`Self::command`], as a user who is not root and owns home and project. The folder
+    /// holds a copy of the binary, because the build may lie where only root can enter.
     pub(crate) fn command_as_nobody(&self, arguments: &[&str]) -> (TempDir, Command) {
         let shared = tempfile::tempdir().unwrap();
         std::fs::set_permissions(shared.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -179,7 +180,7 @@ impl Rig {
         (shared, command)
     }
 
-    /// The same watched by strace with these options.
+    /// Like [`Self::command`], traced by strace with these options.
     pub(crate) fn command_under_strace(&self, options: &[&str], arguments: &[&str]) -> Command {
         let plain = self.command(arguments);
         let mut command = Command::new("strace");
@@ -202,7 +203,7 @@ impl Rig {
         Ran(self.command(arguments).output().unwrap())
     }
 
-    /// `haft run` with events, allowed to do everything.
+    /// Runs `haft run` with JSON events and all permissions.
     pub(crate) fn task(&self, arguments: &[&str]) -> Ran {
         let mut all = vec![
             "run",
@@ -215,7 +216,7 @@ impl Rig {
         self.run(&all)
     }
 
-    /// The current conversation as exported.
+    /// Exports the newest conversation.
     pub(crate) fn export(&self) -> Value {
         let listed = self.run(&["conversations", "list", "--json"]).json();
         let id = listed[0]["id"].as_str().expect("a conversation").to_owned();
@@ -223,7 +224,7 @@ impl Rig {
     }
 }
 
-/// What a run printed.
+/// The output of a run.
 pub(crate) struct Ran(pub(crate) Output);
 
 impl Ran {
@@ -251,7 +252,7 @@ impl Ran {
         self.stdout().lines().map(parse).collect()
     }
 
-    /// The last event, which must be the result.
+    /// Returns the last event, which must be the result.
     pub(crate) fn result(&self) -> Value {
         let last = self
             .events()

@@ -1,5 +1,4 @@
-//! Commands beside the calls: announced once, shown while they run, and gone with haft however it
-//! ends.
+//! Background tasks and sessions: announced once, shown while they run, and killed when haft ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -33,7 +32,7 @@ fn wait_for(id: &str) -> Reply {
     task(json!({"action": "monitor", "task_id": id, "timeout": 600}))
 }
 
-/// The requests as the model understood them.
+/// Returns the requests as the model understood them.
 fn seen(rig: &Rig) -> Vec<Seen> {
     rig.server
         .generations()
@@ -42,7 +41,7 @@ fn seen(rig: &Rig) -> Vec<Seen> {
         .collect()
 }
 
-/// The notices in a request.
+/// Returns the notices in a request.
 fn notices(request: &Seen) -> Vec<String> {
     let texts = request.texts(SeenRole::User);
     texts
@@ -52,7 +51,7 @@ fn notices(request: &Seen) -> Vec<String> {
         .collect()
 }
 
-/// The phases of a task's events.
+/// Returns the id and phase of each background task event.
 fn phases(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let events = ran
@@ -87,7 +86,7 @@ fn an_end_is_announced_once_after_the_newest_block() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     rig.task(&["-c", "and now?"]);
     let requests = seen(&rig);
-    // Whenever it was: once, and from then on it stays where it is.
+    // The notice is sent once, and keeps its position from then on.
     let told: Vec<_> = requests
         .iter()
         .map(|request| notices(request).concat())
@@ -158,7 +157,7 @@ fn many_ends_are_announced_in_messages_of_at_most_64() {
             json!({"action": "start", "command": "true"}),
         )
     };
-    // Sixteen run at once: each batch waits for the one before.
+    // Sixteen tasks can run at once, so each batch waits for the one before.
     let mut replies = Vec::new();
     for batch in 0..5 {
         replies.push(Reply::calls((0..14).map(started)));
@@ -257,8 +256,8 @@ fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
     assert_eq!(result["error"]["code"], "not_found", "{result}");
 }
 
-/// Runs a task whose command waits for the file `go`, and makes the file once something of the
-/// command was shown.
+/// Runs a task whose command waits for the file `go`, and makes the file once output of the command
+/// was shown.
 fn events_of_shown_command(rig: &Rig, prompt: &str) -> Vec<Value> {
     let arguments = [
         "run",
@@ -306,8 +305,8 @@ fn what_a_long_command_does_is_shown_to_programs_and_not_in_text() {
     assert_eq!(seen.messages.len(), 3, "no part of the conversation");
 }
 
-/// Starts a process that has lost its parent, has a session of its own and ignores polite signals,
-/// and one that keeps starting others; both exist once the file `ready` does.
+/// Starts an orphaned process in its own session that ignores polite signals, and one that keeps
+/// starting others. Both run once the file `ready` exists.
 const DAEMONS: &str = r#"trap "" TERM HUP INT
 (setsid sh -c 'trap "" TERM HUP INT; touch daemon; while :; do sleep 1; done' &)
 (setsid sh -c 'trap "" TERM; touch forker; while :; do sleep 0.02; (setsid sleep 1000 &); done' &)
@@ -315,7 +314,7 @@ while [ ! -e daemon ] || [ ! -e forker ]; do sleep 0.01; done
 touch ready
 "#;
 
-/// The three ways to run a command, each with its daemons in a folder of its own; the last one
+/// The three tools that run a command, each with its daemons in its own folder; the last command
 /// never ends.
 fn three_ways() -> [Reply; 4] {
     [
@@ -332,7 +331,7 @@ fn three_ways() -> [Reply; 4] {
     ]
 }
 
-/// The processes that run in a folder or below it.
+/// Returns the processes whose working folder is `folder` or below it.
 fn of_project(folder: &Path) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -371,7 +370,7 @@ fn whatever_ends_haft_ends_everything_it_runs() {
 
 fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
     let rig = rig(three_ways());
-    // In a sandbox nothing is asked in this mode; without one each command would be.
+    // In a sandbox this mode asks nothing; without one each command would need approval.
     if mode == "auto" && !has_namespaces(&rig) {
         return;
     }

@@ -1,5 +1,5 @@
-//! The sandbox in the real binary: what runs without asking is held in, and nothing is silently
-//! weaker.
+//! The sandbox in the real binary: commands that run without approval are confined, and a weaker
+//! sandbox is reported.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -33,7 +33,7 @@ fn auto(rig: &Rig) -> Ran {
     ])
 }
 
-/// What the first event says of the sandbox.
+/// Returns the sandbox status in the first event.
 fn told(ran: &Ran) -> Value {
     ran.events()[0]["sandbox"].clone()
 }
@@ -49,7 +49,7 @@ fn results(ran: &Ran) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether the best sandbox can be had here.
+/// True if the namespace sandbox is available here.
 #[expect(
     clippy::print_stderr,
     reason = "whoever runs the tests should know what was not tested"
@@ -119,8 +119,8 @@ fn auto_runs_commands_inside_without_asking() {
     assert_eq!(left, 0, "nor of the private folder");
 }
 
-/// A script reads what no rule can see it read: inside, what is denied is not there to be read, and
-/// what steers later runs is not there to be changed.
+/// Scripts read and write files that no rule can see. Inside the sandbox, denied files are hidden,
+/// and files that affect later runs cannot be changed.
 #[test]
 fn what_rules_deny_to_read_is_hidden_inside() {
     let calls = [
@@ -305,7 +305,7 @@ fn every_attempt_to_leave_is_refused() {
             layers[0]["refused"]
         );
         assert_eq!(layers[1]["layer"], "landlock");
-        // What Landlock cannot do is said apart, and is not much.
+        // The limits of Landlock are reported separately, and are few.
         if layers[1]["unavailable"].is_null() {
             assert_eq!(
                 (&layers[1]["open"], &layers[1]["closed"]),
@@ -372,7 +372,7 @@ fn keys_of_other_agents_and_tools_are_hidden() {
     if !has_namespaces(&rig) {
         return;
     }
-    // Not haft's own folder, of which nothing can be read in any case, and not in `/tmp`.
+    // Not in haft's own folder, which is unreadable in any case, and not in `/tmp`.
     let home = if rustix::process::getuid().is_root() {
         "/var/lib"
     } else {

@@ -1,4 +1,4 @@
-//! Planted secrets: wherever they come from, none may be found in what haft keeps or shows.
+//! Planted secrets: wherever they come from, none may appear in anything that haft stores or shows.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,7 +13,8 @@ const MIXED: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const HEX: &str = "0123456789abcdef";
 
-/// How keys begin, how many letters follow, and which. Written apart from the masker's own table.
+/// Prefixes of keys, each with the number and the alphabet of the letters after it. Written
+/// independently of the table of the masker.
 const KINDS: [(&str, usize, &str); 40] = [
     ("sk-ant-api03-", 95, MIXED),
     ("sk-proj-", 120, MIXED),
@@ -57,7 +58,7 @@ const KINDS: [(&str, usize, &str); 40] = [
     ("AGE-SECRET-KEY-1", 58, UPPER),
 ];
 
-/// Two hundred secrets, five of each kind.
+/// Returns two hundred secrets, five of each kind.
 fn planted() -> Vec<String> {
     let mut state = 7_u64;
     let mut next = || {
@@ -73,7 +74,7 @@ fn planted() -> Vec<String> {
             let mut body: String = (0..length)
                 .map(|_| letters[next() % letters.len()] as char)
                 .collect();
-            // Dice rarely give a key without digit and letter; these must not.
+            // A random key rarely lacks a digit or a letter; these must have both.
             body.replace_range(
                 0..2,
                 if letters == UPPER.as_bytes() {
@@ -89,20 +90,20 @@ fn planted() -> Vec<String> {
     secrets
 }
 
-/// Every byte of every file below a folder.
+/// Collects every byte of every file below a folder.
 fn everything(folder: &Path, into: &mut Vec<u8>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
-        // Undo must give back every byte, so what files were is kept as it was, for the user's eyes
-        // only.
+        // Undo restores every byte, so file versions are stored unmasked, readable only by the
+        // user.
         if entry.file_name() == "versions" {
             let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o700);
             continue;
         }
         if entry.file_name() == "versions" {
-            // What undo gives back must be the very file: it holds what the project holds, for its
-            // owner only.
+            // Undo restores whole files, so their versions hold the content of the project,
+            // readable only by the owner.
         } else if entry.file_type().unwrap().is_dir() {
             everything(&entry.path(), into);
         } else {

@@ -1,4 +1,4 @@
-//! `haft serve` from outside: every page of a conversation whose every field holds a script.
+//! `haft serve`: every page of a conversation whose every field holds a script.
 
 mod family;
 mod live;
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::rig::Rig;
 
-/// A page that is served, ended with the test.
+/// A served site that is killed when the test ends.
 pub(crate) struct ServedPage {
     child: Child,
     address: String,
@@ -67,12 +67,12 @@ impl ServedPage {
         format!("cookie: haft_{port}={}\r\n", self.token)
     }
 
-    /// A page, by somebody who has the cookie.
+    /// Gets a page with the cookie.
     pub(crate) fn page(&self, path: &str) -> String {
         self.get(path, &self.cookie())
     }
 
-    /// What a form with these header lines is answered.
+    /// Posts a form with these header lines, and returns the response.
     fn post_with(&self, path: &str, headers: &str, form: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let kind = format!(
@@ -89,7 +89,7 @@ impl ServedPage {
         answer
     }
 
-    /// The same from a page of the site, with its token.
+    /// Posts fields from a page of the site, with its form token.
     fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> String {
         let headers = format!(
             "host: {0}\r\norigin: http://{0}\r\n{1}",
@@ -121,12 +121,12 @@ impl Drop for ServedPage {
     }
 }
 
-/// Each thread that allocates would else have a heap of its own, which keeps what is freed in it.
+/// By default each thread that allocates has its own heap, which keeps freed memory.
 #[cfg(target_env = "gnu")]
 #[test]
 fn all_threads_share_two_heaps() {
-    /// glibc reserves so much for a heap beside the first one, at a multiple of it. What is not
-    /// used of it has no rights.
+    /// Address space that glibc reserves for each heap after the first, at a multiple of this size.
+    /// Its unused part has no access rights.
     const RESERVED: u64 = 64 << 20;
     let rig = Rig::new(
         Api::Anthropic,
@@ -241,7 +241,7 @@ fn every_page_shows_what_was_said_and_runs_none_of_it() {
     assert!(page.page("/live.js").contains("EventSource"));
 }
 
-/// A conversation in which two files were read, and its messages.
+/// A conversation in which two files were read, with its id and message ids.
 fn worked(more: impl IntoIterator<Item = Reply>) -> (Rig, String, Vec<String>) {
     let read = |path: &str| ScriptCall::new("read_file", json!({"path": path}));
     let replies = [
@@ -265,7 +265,7 @@ fn worked(more: impl IntoIterator<Item = Reply>) -> (Rig, String, Vec<String>) {
     (rig, export["id"].as_str().unwrap().to_owned(), ids)
 }
 
-/// What the page says will be sent with this prompt.
+/// Returns the body that the page predicts for this prompt.
 fn foreseen(page: &ServedPage, id: &str) -> String {
     let html = page.page(&format!("/c/{id}/next?input=and+now%3F"));
     let body = html

@@ -1,28 +1,27 @@
-//! What small models really do, in their own words, and what becomes of it.
+//! Failures seen with small models, in the words of the models, and how haft handles them.
 //!
-//! Each thing that was seen when a model of 1.5 billion parameters drove haft, and the test that
-//! holds it:
+//! Each failure seen when a model of 1.5 billion parameters drove haft, and its test:
 //!
 //! | seen | test |
 //! | --- | --- |
-//! | `<<<<<<< 1.2.3` for `<<<<<<< SEARCH`, no edit ever fits | `a_version_number_for_a_label_does_not_keep_an_edit_from_working`; `haft-tools` `tests::small_models` for `edit_file` |
-//! | the same call again after an error | `the_same_call_after_an_error_is_told_something_new`, `a_call_laid_out_otherwise_is_the_same_call` |
-//! | a call as a fenced JSON block taken for the answer | `a_call_written_as_text_runs_and_is_told_so`, `a_call_in_an_explanation_or_of_another_model_is_an_answer`; replies in `unasked/replies.txt` of `haft-model` |
-//! | the same with a tool that is not there, or broken JSON | `a_call_that_cannot_run_is_answered_and_is_not_the_answer` |
-//! | success claimed after refused edits | `success_claimed_after_refused_edits_is_doubted_once_and_marked` |
-//! | a file written as it was, and success claimed | `a_file_written_as_it_was_is_no_change` |
-//! | the answer in place of the file | `an_answer_in_place_of_the_file_is_marked_for_programs` |
-//! | a tool that is not there, then nothing | `who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it` |
+//! | `<<<<<<< 1.2.3` for `<<<<<<< SEARCH`, no edit ever fits | `replace_in_file_accepts_version_numbers_as_labels`; `haft-tools` `tests::small_models` for `edit_file` |
+//! | an equal call again after an error | `repeated_call_after_an_error_gets_new_advice`, `repeated_call_is_detected_in_another_layout` |
+//! | a call as a fenced JSON block taken for the answer | `call_as_text_runs_and_is_explained_to_the_model`, `call_as_text_in_prose_or_from_other_models_is_an_answer`; replies in `unasked/replies.txt` of `haft-model` |
+//! | such a call of an unknown tool, or with broken JSON | `call_as_text_that_cannot_run_gets_an_error` |
+//! | success claimed after failed edits | `success_claim_after_failed_edits_is_doubted_and_marked` |
+//! | a file written unchanged, and success claimed | `write_to_file_of_equal_content_is_no_change` |
+//! | the answer in place of the file | `answer_instead_of_a_file_is_marked_for_programs` |
+//! | a call of an unknown tool, then nothing | `unknown_tool_calls_alone_raise_a_notice` |
 //! | `no_match` and `not_found` mislead | `haft-tools` `tests::small_models` |
-//! | loops of two to four calls | `two_calls_in_turn_are_a_loop` |
-//! | examples of prompts copied as facts | `haft-engine` `every_profile_names_only_what_it_offers_and_no_path_of_a_project` |
-//! | `minimal` names tools that are not offered | the same |
-//! | `attempt_completion` must be alone | `a_task_is_done_together_with_the_calls_that_did_it` |
-//! | `react`: roles, stop strings, invented results, content twice | `react_models_read_their_own_turns_and_invent_no_results` |
-//! | rarely useful tools are called often | `a_small_model_is_offered_little_in_few_words` |
-//! | `--max-wall-time` between requests only | `the_wall_time_ends_a_request_and_a_command_in_the_middle` |
-//! | it asks to leave the sandbox for everything | `a_small_model_is_not_offered_parameters_it_fills_in_without_need`; `haft-engine` `who_would_leave_the_sandbox_without_need_is_told_to_stay` |
-//! | many tokens for little | `a_small_model_is_offered_little_in_few_words` |
+//! | loops of two to four calls | `loop_of_two_alternating_calls_is_detected` |
+//! | examples of prompts copied as facts | `haft-engine` `profiles_name_only_offered_tools_and_no_project_paths` |
+//! | `minimal` names tools that are not offered | `haft-engine` `profiles_name_only_offered_tools_and_no_project_paths` |
+//! | `attempt_completion` must be alone | `attempt_completion_may_accompany_other_calls` |
+//! | `react`: roles, stop strings, invented results, content twice | `react_keeps_turns_and_drops_invented_results` |
+//! | rarely useful tools are called often | `small_profile_offers_few_tools_in_few_tokens` |
+//! | `--max-wall-time` between requests only | `max_wall_time_interrupts_requests_and_commands` |
+//! | every command asks to leave the sandbox | `small_profile_omits_sandbox_and_approval_parameters`; `haft-engine` `decide_refuses_to_leave_the_sandbox_without_need` |
+//! | many tokens for little | `small_profile_offers_few_tools_in_few_tokens` |
 
 use haft_testkit::{Gate, Reply, Script, SeenPart};
 use haft_types::Api;
@@ -38,7 +37,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig
 }
 
-/// The results the model has read in its last request, oldest first.
+/// Returns the tool results in the last request, oldest first.
 fn results(rig: &Rig) -> Vec<String> {
     let seen = rig.server.generations().last().unwrap().seen().unwrap();
     let text = |part: &SeenPart| match part {
@@ -185,7 +184,7 @@ fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
             .last_contains("Nothing has been changed"),
         "the model is told"
     );
-    // A command that fails is no success either, and people read of it.
+    // A failing command is no success either, and a notice is shown.
     let run = || Reply::call("execute_command", json!({"command": "exit 1"}));
     let rig = rig([run(), claim(), claim()]);
     let ran = rig.run(&["run", "--permission-mode", "yolo", "correct the letter"]);
@@ -196,7 +195,8 @@ fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
     );
 }
 
-/// It wrote the file as it was, three times, and said that the function it should add was there.
+/// The model wrote the file unchanged three times, and claimed that the function it should add was
+/// there.
 #[test]
 fn a_file_written_as_it_was_is_no_change() {
     let read = Reply::call("read_file", json!({"path": "letter.txt"}));
@@ -246,7 +246,7 @@ fn an_answer_without_writes_is_what_it_is() {
         Reply::text("There is no such file."),
     ]);
     let ran = rig.task(&["look"]);
-    // That nothing succeeded is a fact for programs; people who asked a question are told nothing.
+    // Programs learn that nothing succeeded; a user who asked a question gets no notice.
     assert_eq!(
         (ran.code(), &ran.result()["nothing_changed"]),
         (0, &json!(true))
@@ -261,7 +261,7 @@ fn says_nothing_changed(ran: &Ran) -> bool {
         .any(|event| event["type"] == "notice" && event["code"] == "nothing_changed")
 }
 
-/// The content of the file that was asked for, as the answer: three runs of `create-json`.
+/// The content of the requested file as the answer: seen in three runs of `create-json`.
 #[test]
 fn an_answer_in_place_of_the_file_is_marked_for_programs() {
     let answer = "```json\n{\n  \"name\": \"demo\",\n  \"port\": 8080,\n  \"debug\": false\n}\n```";
@@ -275,7 +275,8 @@ fn an_answer_in_place_of_the_file_is_marked_for_programs() {
         !says_nothing_changed(&ran),
         "it could be the answer to a question"
     );
-    // What rests on something is not marked, nor is what could not have changed anything.
+    // An answer after a successful call is not marked, nor one of a model that could change
+    // nothing.
     let read = || Reply::call("read_file", json!({"path": "letter.txt"}));
     let ran = rig([read(), Reply::text("It is a letter.")]).task(&["what is letter.txt?"]);
     assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
@@ -284,7 +285,7 @@ fn an_answer_in_place_of_the_file_is_marked_for_programs() {
     assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
 }
 
-/// Two runs called a tool that is not there and then gave up, or claimed to be done.
+/// Two runs called an unknown tool and then gave up, or claimed to be done.
 #[test]
 fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
     let content = "def square(x):\n    return x * x\n";
@@ -322,8 +323,8 @@ fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
     }
 }
 
-/// The same call, written in one line instead of several: the model of `run-output-file` was not
-/// told that it repeats itself.
+/// A call repeated in one line instead of several: in `run-output-file` the repetition was not
+/// detected.
 #[test]
 fn a_call_laid_out_otherwise_is_the_same_call() {
     let written = |arguments: &str| {
@@ -370,7 +371,7 @@ fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
         json!({"command": "sleep 100000", "timeout": 3600}),
     );
     for reply in [slow, late, command] {
-        // On a busy machine a short time may be over before the first request.
+        // On a busy machine a short limit may expire before the first request.
         for seconds in ["2", "8", "32", "128"] {
             let rig = rig([reply.clone(), Reply::text("Done.")]);
             let ran = rig.task(&["--max-wall-time", seconds, "wait"]);
@@ -394,7 +395,7 @@ fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
 
 const CALL: &str = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"print('Hello')\\n\"\n  }\n}";
 
-/// With the profile a model gets by itself where its window is small, or this one.
+/// Runs a task with this profile or window of the model; a small window selects the small profile.
 fn with_profile(
     replies: impl IntoIterator<Item = Reply>,
     profile: &str,
@@ -435,8 +436,8 @@ fn a_small_model_is_offered_little_in_few_words() {
     assert!(full.len() > small.len() && many > few, "{many} {few}");
 }
 
-/// Offered `sandbox` and `requires_approval`, such a model asks to leave the sandbox to run a
-/// script, and nobody can be asked.
+/// With `sandbox` and `requires_approval` offered, such a model asks to leave the sandbox to run a
+/// script, which is denied without a terminal.
 #[test]
 fn a_small_model_is_not_offered_parameters_it_fills_in_without_need() {
     let call = Reply::call(
@@ -527,7 +528,7 @@ fn a_call_in_an_explanation_or_of_another_model_is_an_answer() {
     }
 }
 
-/// What stands in a file is data, whoever repeats it.
+/// The content of a file is data, even if the model repeats it.
 #[test]
 fn a_call_that_was_read_somewhere_does_not_run() {
     let look = Reply::call("read_file", json!({"path": "call.json"}));
@@ -553,7 +554,7 @@ fn a_task_is_done_together_with_the_calls_that_did_it() {
         "{}",
         ran.result()
     );
-    // Not where one of them failed, or comes after it.
+    // Not if one of the other calls failed or comes after it.
     for calls in [
         vec![write("letter.txt"), done.clone()],
         vec![done.clone(), write("b.txt")],
@@ -603,8 +604,8 @@ fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
             rig.project().join("hello.py").exists(),
             "the second one is right"
         );
-        // llama.cpp answers a request with status 500 that holds arguments its template cannot
-        // read.
+        // llama.cpp answers with status 500 if a request holds arguments that its template cannot
+        // parse.
         let sent = rig.server.generations();
         let message =
             &sent[1].json().unwrap()["messages"][2]["tool_calls"][0]["function"]["arguments"];

@@ -1,4 +1,4 @@
-//! What is left out when a window is small, and how often: every time costs the cached prefix.
+//! Content left out if a window is small, and how often: each time costs the cached prefix.
 
 use haft_testkit::{Reply, Script, When};
 use haft_types::Api;
@@ -13,7 +13,7 @@ fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Whoever is asked for a summary gives this one.
+/// Answers every request for a summary.
 fn summary() -> Reply {
     let when = When {
         last_contains: Some("The session to be archived".into()),
@@ -26,7 +26,7 @@ fn summary() -> Reply {
     .when(when)
 }
 
-/// A rig with 200 files of about so many lines.
+/// A rig with 200 files of this many lines.
 fn rig(api: Api, replies: impl IntoIterator<Item = Reply>, lines: usize) -> Rig {
     let rig = Rig::new(
         api,
@@ -41,7 +41,7 @@ fn rig(api: Api, replies: impl IntoIterator<Item = Reply>, lines: usize) -> Rig 
     rig
 }
 
-/// An answer, however often it is asked for: an open list is reason enough to ask again.
+/// An answer that is given repeatedly, because an open TODO list makes haft ask again.
 fn done() -> Reply {
     Reply {
         times: Some(9),
@@ -53,7 +53,7 @@ fn read(number: usize) -> Reply {
     Reply::call("read_file", json!({"path": format!("{number}.txt")}))
 }
 
-/// A run with a model of this window, of which 4,000 tokens are for the reply.
+/// Runs a task with a model of this window, of which 4,000 tokens are reserved for the reply.
 fn task(rig: &Rig, window: u32, more: &[&str]) -> Ran {
     let window = format!("models.\"mock/{MODEL}\".context_window={window}");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=4000");
@@ -62,8 +62,8 @@ fn task(rig: &Rig, window: u32, more: &[&str]) -> Ran {
     ran
 }
 
-/// A hundred and ninety requests in one round, at a window that holds a small part of them: with
-/// small results, with larger ones that must be cleared, and with words that cannot be.
+/// One round of 190 requests in a window that holds a small part of them: with small results, with
+/// larger ones that must be cleared, and with text that cannot be cleared.
 #[test]
 fn one_round_of_190_requests_breaks_fewer_than_12_times() {
     for (lines, words) in [(8, 0), (30, 0), (1, 40)] {
@@ -106,7 +106,7 @@ fn one_round_of_190_requests_breaks_fewer_than_12_times() {
     }
 }
 
-/// One long round of 400 messages of small results: no cliff.
+/// One long round of 400 messages with small results: the context does not shrink abruptly.
 #[test]
 fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
     let todo = Reply::call(
@@ -140,7 +140,7 @@ fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
     ] {
         assert!(last.contains(kept), "`{kept}` is not in {last}");
     }
-    // From the first archive on every request fills at least half of what can be used.
+    // After the first archive every request fills at least half of the usable window.
     let first = events
         .iter()
         .position(|event| event["type"] == "compaction")
@@ -153,7 +153,7 @@ fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
     assert!(least * 2 > 24_000, "{least} of 24,000: {filled:?}");
 }
 
-/// Ten rounds fill the window: an archive now and then, not with every input.
+/// Ten rounds fill the window: it is archived now and then, not with every prompt.
 #[test]
 fn ten_rounds_that_fill_the_window_are_archived_once_in_five_inputs_at_most() {
     let answer = |number: usize| {

@@ -1,8 +1,7 @@
-//! A home that an earlier release made is opened, gone on with and rebuilt by this one, byte for
-//! byte.
+//! A home made by an earlier release is opened, continued and rebuilt by this one, byte for byte.
 //!
-//! `fixtures/home-0.1` tells what it holds. A failure here means that users lose something when
-//! they update: mend the code, not the fixture.
+//! `fixtures/home-0.1` describes its content. A failure here means that users lose something when
+//! they update: fix the code, not the fixture.
 
 mod home;
 mod make;
@@ -22,7 +21,7 @@ use observe::Observed;
 
 use crate::terminal::Terminal;
 
-/// Settings under which some of the conversations were held.
+/// Settings of some of the stored conversations.
 const SCARCE: [&str; 8] = [
     "--set",
     "context.safe_zone=20k",
@@ -59,19 +58,19 @@ fn settings_of(id: &str) -> &'static [&'static str] {
     }
 }
 
-/// The packed home, and what is expected of it.
+/// The packed home, and the outputs expected of it.
 const HOME: &str = "home.tar.gz";
 const EXPECTED: &str = "expected.json.gz";
 
-/// A file of the fixture.
+/// Returns the path of a fixture file.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/fixtures/home-0.1")
         .join(name)
 }
 
-/// The names under which the store keeps documents beside a conversation, and one that has such a
-/// document.
+/// Names under which the store keeps documents beside a conversation, each with a conversation that
+/// has such a document.
 const DOCUMENTS: [(&str, &str); 16] = [
     ("active_context", "described"),
     ("background_tasks", "background"),
@@ -91,7 +90,7 @@ const DOCUMENTS: [(&str, &str); 16] = [
     ("useful", "finished"),
 ];
 
-/// What the store keeps under a name.
+/// Returns the stored documents by name.
 fn documents(home: &StoredHome) -> Vec<(&'static str, Value)> {
     let database = home.home().join("data/conversations.db");
     tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -131,7 +130,8 @@ fn seen(server: &ScriptedServer) -> Vec<Seen> {
         .collect()
 }
 
-/// The messages of the conversation in a body, without those that are made anew by every version.
+/// Returns the messages of the conversation in a body, without those that every version generates
+/// anew.
 fn items(body: &[u8]) -> Vec<Value> {
     let body: Value = serde_json::from_slice(body).unwrap();
     let list = ["messages", "input", "contents"]
@@ -144,7 +144,7 @@ fn items(body: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// The body of a request of the log.
+/// Returns the body of a logged request.
 fn logged(home: &StoredHome, id: &str, number: &str) -> Vec<u8> {
     home.done(&["context", "render", id, "--request", number])
         .0
@@ -211,11 +211,11 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
     let last = |server: &ScriptedServer| seen(server).pop().unwrap();
     let texts = |seen: &Seen| seen.texts(SeenRole::User).join("\n");
 
-    // The list, the ranges in view, the notes on what was read; the words for a server's tools; the
-    // folder's description.
+    // The TODO list, the ranges in view, the notes on files that were read; the description of a
+    // server's tools; the description of the folder.
     let server = answers(&home);
     let todo = json!({"todos": [{"content": "sleep", "status": "completed"}]});
-    // Where the newest result does not show the list.
+    // Settings under which the newest result does not show the list.
     let differently = [
         "-m",
         ANTHROPIC,
@@ -292,7 +292,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
         "{told}"
     );
 
-    // Too many summaries have failed: none is asked for, and what stood in for one still does.
+    // Too many summaries have failed: none is requested, and the stand-in for one is still sent.
     let asked = seen(&server).len();
     let words =
         "Please go on with part 7, and tell me when you are through: there is more to come.";
@@ -311,7 +311,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
         last(&server)
     );
 
-    // The sub-agent is known by its conversation.
+    // The sub-agent is identified by its conversation.
     let agents = |all: &[(&str, Value)]| {
         all.iter()
             .find(|(name, _)| *name == "subagents")
@@ -353,7 +353,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
         "and its answer came"
     );
 
-    // What changes is kept under the same names.
+    // Changed documents are kept under their old names.
     let server = home.serve(script([
         Reply::call("todo_write", todo),
         Reply::call(
@@ -389,7 +389,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
             "`{name}` is kept elsewhere now; these changed: {changed:?}"
         );
     }
-    // One reply moves a factor by little: it began where it had been, not at 1.
+    // One reply moves a factor only a little: it started from the stored value, not from 1.
     let factors = &after
         .iter()
         .find(|(name, _)| *name == "tokenizer_factors")

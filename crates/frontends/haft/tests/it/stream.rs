@@ -1,5 +1,5 @@
-//! What programs read and write: events over a pipe, sessions driven over standard input, and the
-//! shape others know.
+//! Machine-readable input and output: events over a pipe, sessions driven over standard input, and
+//! the format of Claude Code.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -54,7 +54,7 @@ impl Driven {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Reads until a line fits, and gives it.
+    /// Reads until a line matches, and returns it.
     pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
@@ -75,7 +75,7 @@ impl Driven {
         self.until(|line| line["type"] == kind)
     }
 
-    /// Ends the input; gives the exit code and every line there was.
+    /// Closes the input; returns the exit code and every line.
     pub(crate) fn end(mut self) -> (i32, Vec<Value>) {
         drop(self.input.take());
         let mut line = String::new();
@@ -468,7 +468,7 @@ fn arguments_a_person_changes_cannot_get_around_a_rule() {
     driven.end();
 }
 
-/// How often a request holds a text.
+/// Returns the number of times a request holds a text.
 fn count(request: &Recorded, text: &str) -> usize {
     String::from_utf8_lossy(&request.body).matches(text).count()
 }
@@ -584,8 +584,8 @@ fn a_message_that_waits_while_its_turn_is_interrupted_begins_the_next() {
     assert_eq!(count(&rig.server.generations()[1], "never mind"), 1);
 }
 
-/// A message that joined is stored before the request that holds it; one that did not was never
-/// taken.
+/// A joined prompt is stored before the request that holds it; a prompt that has not joined is
+/// never stored.
 #[test]
 fn a_message_that_joined_survives_a_kill_once() {
     let write_b = Reply::call("write_to_file", json!({"path": "b.txt", "content": "x"}));

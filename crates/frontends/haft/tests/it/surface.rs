@@ -1,4 +1,4 @@
-//! The commands around a run.
+//! Commands other than `haft run`.
 
 use std::process::Stdio;
 
@@ -121,7 +121,7 @@ fn completions_name_the_commands() {
             script.contains("HAFT_COMPLETE") && script.contains("haft"),
             "{shell}: {script}"
         );
-        // What the script asks, as the shell would.
+        // The completions that the script requests, as the shell would run it.
         let mut asked = rig.command(&["--", "haft", ""]);
         asked
             .env("HAFT_COMPLETE", shell)
@@ -217,7 +217,7 @@ fn tools_are_listed_with_their_source_and_their_price() {
     assert_eq!(unknown.code(), 2);
 }
 
-/// A model that was trained on other agents calls tools by the names it knows.
+/// Models that were trained on other agents call tools by the names they know.
 #[test]
 fn classic_names_and_parameters_work_and_later_rounds_are_compressed_as_usual() {
     let content: String = (1..=1000).map(|line| format!("line {line}\n")).collect();

@@ -1,4 +1,4 @@
-//! `haft` alone, at a terminal: real keys, and what is on the screen.
+//! `haft` at a terminal: real keys, and the content of the screen.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::rig::Rig;
 
-/// How long anything may take before the test gives up; never how long it takes.
+/// Limit of every wait, after which a test fails; no wait needs this long.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns the length of the output without a frame that is not complete yet. As in a terminal that
@@ -50,12 +50,12 @@ fn frames_are_shown_when_they_are_complete() {
 pub(crate) struct Terminal {
     child: Child,
     pub(crate) master: File,
-    /// The terminal's other end, kept open to look at its settings.
+    /// The other end of the terminal, kept open to read its settings.
     slave: File,
     screen: Arc<Mutex<vt100::Parser>>,
-    /// Everything that was ever written to it.
+    /// Everything that was written to the terminal.
     written: Arc<Mutex<Vec<u8>>>,
-    /// What the screen showed after each piece that was written.
+    /// The content of the screen after each write.
     screens: Arc<Mutex<Vec<String>>>,
 }
 
@@ -76,7 +76,7 @@ impl Terminal {
         )
     }
 
-    /// A terminal with this command in it.
+    /// Starts a command in a terminal.
     pub(crate) fn around(plain: &Command, (columns, rows): (u16, u16)) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -97,7 +97,7 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&master, size).unwrap();
-        // The shell's part: the process leads a session of its own, whose terminal this is.
+        // Usually done by a shell: the process leads its own session, whose terminal this is.
         let mut command = Command::new("setsid");
         command
             .arg("--ctty")
@@ -158,8 +158,7 @@ impl Terminal {
         self.screen().screen().contents()
     }
 
-    /// What the screen has shown so far, in its order; states that lasted shorter than a test looks
-    /// are there, too.
+    /// Returns the contents of the screen so far, in order, including those that a poll misses.
     pub(crate) fn screens(&self) -> Vec<String> {
         self.screens.lock().unwrap().clone()
     }
@@ -205,7 +204,7 @@ impl Terminal {
     pub(crate) fn until_armed(&self) {
         self.until("a question that can be answered", |screen| {
             let (_, columns) = screen.size();
-            // Rows in which something else stands before the keys hold no wide characters there.
+            // Rows with other text before the keys hold no wide characters there.
             let key = |row: String| ["y yes", "y 是"].iter().find_map(|key| row.find(key));
             let question = screen
                 .rows(0, columns)
@@ -223,7 +222,7 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn answer_plain(&mut self, line: &str) {
         loop {
-            // Spares the terminal most of the lines that are ignored; the reaction decides.
+            // The pause avoids most of the lines that are ignored; the reaction decides.
             std::thread::sleep(haft_tui::READING);
             let before = self.written.lock().unwrap().len();
             self.press(&format!("{line}\r"));
@@ -258,7 +257,7 @@ impl Terminal {
         Pid::from_child(&self.child)
     }
 
-    /// Whether the terminal is as a shell wants it: it echoes, and gives whole lines.
+    /// True if the terminal has the settings of a shell: it echoes, and passes whole lines.
     pub(crate) fn is_given_back(&self) -> bool {
         tcgetattr(&self.slave)
             .unwrap()
@@ -266,7 +265,8 @@ impl Terminal {
             .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// Waits for the end; gives the exit code. The terminal must be as it was.
+    /// Waits for the exit; returns the exit code and the screen. The terminal must have its former
+    /// settings.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let since = Instant::now();
         let status = loop {
@@ -278,7 +278,7 @@ impl Terminal {
         };
         let code = status.code().unwrap_or(-1);
         assert!(self.is_given_back());
-        // What it wrote last may not have been read yet.
+        // The last output may not have been read yet.
         self.until("a terminal as it was", |screen| {
             !screen.bracketed_paste() && !screen.hide_cursor()
         });
@@ -286,7 +286,7 @@ impl Terminal {
     }
 }
 
-/// Nobody is left behind by a test that has seen enough.
+/// Kills the process of a test that ends early.
 impl Drop for Terminal {
     fn drop(&mut self) {
         drop((self.child.kill(), self.child.wait()));
@@ -304,7 +304,7 @@ pub(crate) fn write_a() -> Reply {
     )
 }
 
-/// Words that arrive slowly enough to be interrupted.
+/// A reply that arrives slowly enough to be interrupted.
 pub(crate) fn slow(text: &str) -> Reply {
     Reply {
         delta_chars: Some(4),
@@ -370,7 +370,7 @@ fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
         slow(&"many words and more of them ".repeat(400)),
         Reply::text("As you like."),
     ];
-    // In order: the reply that was interrupted is not given again.
+    // In order, so that the interrupted reply is not given again.
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("many words");
@@ -432,7 +432,7 @@ fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
     assert_eq!(terminal.ended().0, 0);
 }
 
-/// Some terminals paste as if it were typed: as many keys at once, of which none may get lost.
+/// Some terminals send a paste as typed keys: many keys at once, none of which may get lost.
 #[test]
 fn keys_that_come_all_at_once_are_all_taken() {
     let rig = rig([Reply::text("Fast.")]);
@@ -589,7 +589,7 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
     }
 }
 
-/// What is typed before haft has asked is no answer, in one piece or key by key.
+/// Input typed before the question does not answer it, in one piece or key by key.
 #[test]
 fn nothing_typed_ahead_trusts_a_folder() {
     for ahead in ["y\r", "y\ry\ryes\r", "yes\n", "yy"] {
@@ -616,7 +616,7 @@ fn nothing_typed_ahead_trusts_a_folder() {
 fn the_editor_gets_the_terminal_and_what_was_typed() {
     let rig = rig([Reply::text("Hello.")]);
     let editor = rig.home().join("editor");
-    // It reads a line of its own: nobody else may take its keys.
+    // The editor reads a line itself, so no other process may take its keys.
     std::fs::write(
         &editor,
         "echo editing; read line; printf '%s and %s\\n' \"$(cat \"$1\")\" \"$line\" > \"$1\"\n",

@@ -1,4 +1,4 @@
-//! Approvals at a real terminal: a sentence grants nothing, and what grants more than one call is
+//! Approvals at a real terminal: a sentence grants nothing, and a grant for more than one call is
 //! confirmed.
 
 use haft_testkit::Reply;

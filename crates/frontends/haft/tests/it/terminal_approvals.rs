@@ -1,5 +1,5 @@
-//! Approvals and plans at a real terminal: lists that are walked and typed, rules that are edited,
-//! and what holds afterwards.
+//! Approvals and plans at a real terminal: lists with arrows and typed keys, edited rules, and the
+//! scope of an answer.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -74,7 +74,7 @@ fn what_is_allowed_for_the_session_is_not_written() {
     );
     terminal.press("\r");
     terminal.until_text("allowed for this session");
-    // The same is not asked again; another is.
+    // An equal call is not asked again; another one is.
     terminal.until_text("touch c.txt");
     terminal.until_armed();
     terminal.press("n");

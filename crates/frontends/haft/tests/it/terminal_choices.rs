@@ -1,5 +1,5 @@
-//! What is chosen and answered at a real terminal: conversations that are open elsewhere, the menu
-//! of commands, calls that are changed before they run.
+//! Choices at a real terminal: conversations that are open elsewhere, the menu of commands, calls
+//! that are changed before they run.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -21,7 +21,7 @@ fn leave(mut terminal: Terminal) {
     assert_eq!(terminal.ended().0, 0);
 }
 
-/// A conversation that a terminal has open.
+/// A conversation that is open in a terminal.
 fn occupied(replies: &[&str]) -> (Rig, Terminal) {
     let rig = in_order(replies.iter().map(|text| Reply::text(*text)));
     assert_eq!(rig.task(&["begin"]).code(), 0);
@@ -384,7 +384,7 @@ fn a_change_that_was_shown_is_not_shown_twice() {
 
 #[test]
 fn editor_that_fails_or_changes_nothing_leaves_the_question_open() {
-    // The second is left without saving, the third saves what was there.
+    // The second editor exits without saving, the third one saves unchanged text.
     for (editor, said) in [
         ("false", "what you typed is unchanged"),
         ("true", "so nothing was allowed"),
@@ -473,8 +473,8 @@ fn a_question_is_there_however_small_the_terminal_is() {
             "{columns}×{rows}: {shown}"
         );
         terminal.press("n");
-        // The answer may have scrolled away: so small a terminal shows little else than the notice
-        // that follows it.
+        // The answer may have scrolled away, because a tiny terminal shows little more than the
+        // notice after it.
         terminal.until("the answer", |_| rig.server.generations().len() > 1);
         terminal.until_idle();
         leave(terminal);

@@ -15,12 +15,12 @@ const DOWN: &str = "\u{1b}[B";
 const SHIFT_TAB: &str = "\u{1b}[Z";
 const CONTROL_D: &str = "\u{4}";
 
-/// Replies that are given in order, whatever the conversation holds.
+/// A rig that gives replies in order, whatever the conversation holds.
 fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
-/// A command that ends once the file `go` is there.
+/// A command that ends once the file `go` exists.
 fn until_told() -> Reply {
     Reply::call(
         "execute_command",
@@ -307,8 +307,8 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     leave(terminal);
 }
 
-/// The picture of the next request counted otherwise than the status line below it, which says what
-/// pruning goes by.
+/// Regression: `/context` counted the next request differently from the status line below it, whose
+/// count pruning uses.
 #[test]
 fn the_picture_of_the_next_request_counts_as_the_model_does() {
     let rig = in_order([Reply::text("One.")]);
@@ -330,8 +330,8 @@ fn the_picture_of_the_next_request_counts_as_the_model_does() {
         .rsplit(' ')
         .next()
         .unwrap();
-    // Less than a tenth by haft's own count; three times that, and less again once the reply has
-    // corrected the factor.
+    // By haft's own count less than a tenth; three times that with the factor, and less again once
+    // the reply has corrected the factor.
     assert!(percent.parse::<u32>().unwrap() >= 15, "{shown}");
     leave(terminal);
 }
@@ -608,7 +608,7 @@ fn what_the_model_is_told_of_files() {
     leave(terminal);
 }
 
-/// A rig with a server that is called `web`.
+/// A rig with a server named `web`.
 fn with_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = in_order(replies);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -714,7 +714,8 @@ fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
             terminal.press("\r");
             terminal.until_text("Hello.");
         } else {
-            // Nothing of these would be obeyed even in a trusted folder: there is nothing to ask.
+            // None of these files would be obeyed in a trusted folder either, so no question is
+            // asked.
             let shown = rig.run(&["trust", "--show", "--json"]).json();
             assert_eq!(shown["standing"], "untrusted", "{name}: {shown}");
         }

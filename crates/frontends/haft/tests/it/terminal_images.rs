@@ -1,4 +1,4 @@
-//! Pictures that are pasted at a real terminal, and the page of `/inspect`.
+//! Images pasted at a real terminal, and the page of `/inspect`.
 
 use std::io::{Read, Write};
 
@@ -8,7 +8,7 @@ use haft_types::Api;
 use crate::rig::Rig;
 use crate::terminal::Terminal;
 
-/// The head of a picture of 64 by 48 points.
+/// The header of an image of 64 by 48 pixels.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x40\0\0\0\x30\x08\x06\0\0\0";
 
 fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {

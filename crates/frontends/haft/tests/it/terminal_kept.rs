@@ -1,4 +1,4 @@
-//! What stays: what was typed, for the next session; and the terminal, when haft breaks.
+//! Prompt history across sessions, the terminal after a panic, and vim keys.
 
 use haft_testkit::Reply;
 
@@ -51,7 +51,7 @@ fn a_panic_gives_the_terminal_back_and_says_so() {
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
     assert!(!terminal.is_given_back());
-    // Only debug builds know these words.
+    // Only debug builds panic on this prompt.
     terminal.press("panic, please\r");
     terminal.until_text("this was asked for");
     let (code, left) = terminal.ended();

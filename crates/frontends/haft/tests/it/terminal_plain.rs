@@ -1,4 +1,4 @@
-//! Lines and words only, for screen readers.
+//! Plain mode: lines and words only, for screen readers.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;

@@ -1,5 +1,4 @@
-//! Results at a real terminal: looked at again and searched, folded and numbered changes, and what
-//! reaches a user who looks elsewhere.
+//! Results at a real terminal: the result viewer, folded and numbered diffs, and notifications.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -10,7 +9,7 @@ use crate::terminal::{Terminal, rig, write_a};
 
 const ESC: &str = "\u{1b}";
 const CTRL_O: &str = "\u{f}";
-/// The names by which a terminal says that it knows more than the standard.
+/// Variables by which a terminal announces features beyond the standard.
 const KNOWN: [(&str, &str); 1] = [("TERM_PROGRAM", "WezTerm")];
 
 fn leave(mut terminal: Terminal) {
@@ -18,8 +17,8 @@ fn leave(mut terminal: Terminal) {
     assert_eq!(terminal.ended().0, 0);
 }
 
-/// The viewer is gone. What the user said before stands above it all the while, with the same mark
-/// as the input.
+/// Waits until the viewer is closed. An earlier prompt is above it all the while, with the mark of
+/// the input.
 fn until_closed(terminal: &Terminal) {
     terminal.until("the input again", |screen| {
         let text = screen.contents();

@@ -1,4 +1,4 @@
-//! The first start: no model is configured yet.
+//! The first start, without a configured model.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 
 const SIZE: (u16, u16) = (100, 40);
 
-/// Nothing is configured; the server answers like this.
+/// A rig without a configuration, whose server gives these replies.
 fn bare(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(
         Api::OpenaiChat,
@@ -23,7 +23,7 @@ fn bare(replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig
 }
 
-/// Up to the question for the key of a server of one's own.
+/// Starts the setup, and answers up to the question for the key of a custom server.
 fn up_to_the_key(rig: &Rig, address: &str) -> Terminal {
     let mut terminal = Terminal::start(rig, &[], SIZE);
     for (question, answer) in [("s or d:", "s"), ("Address", address), ("API, Enter", "")] {
@@ -157,7 +157,7 @@ fn esc_leaves_everything_as_it_was() {
 #[test]
 fn a_provider_haft_knows_needs_only_its_variable() {
     let rig = bare([Reply::text("OK"), Reply::text("Hello.")]);
-    // Its address is ours, so that nobody else is asked.
+    // The address is the test server, so that no other server is asked.
     let address = rig.server.base_url(Api::OpenaiChat);
     rig.configure(&format!("[providers.mistral]\nbase_url = \"{address}\"\n"));
     let mut terminal = Terminal::start_with(

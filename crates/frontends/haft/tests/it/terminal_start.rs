@@ -1,6 +1,6 @@
-//! What a real terminal shows before anything is typed and beside the conversation: the start
-//! screen, the keys, the window, lists that come to nothing, and what a first start finds on the
-//! machine.
+//! The screen of a real terminal before the first prompt and beside the conversation: the start
+//! screen, the keys, the window, canceled lists, and the servers and keys that a first start finds
+//! on the machine.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;

@@ -1,5 +1,4 @@
-//! Hostile text in every place a terminal shows: what models say, names of files, output of tools,
-//! and what is asked.
+//! Hostile text wherever a terminal shows text: replies, file names, tool output and approvals.
 
 use haft_testkit::Reply;
 use serde_json::json;
@@ -8,7 +7,7 @@ use crate::terminal::{Terminal, rig};
 
 const SIZE: (u16, u16) = (80, 24);
 
-/// Text that would paint over other rows if it were written as it is, by what it does.
+/// Texts that would paint over other rows if they were written unescaped, by their effect.
 fn hostile() -> [(&'static str, String); 6] {
     [
         (
@@ -30,8 +29,8 @@ fn hostile() -> [(&'static str, String); 6] {
     ]
 }
 
-/// Waits until the screen is as it should be: one empty input with the cursor in it, the status
-/// below it, nothing below that. Nothing of the text may have been written as it is.
+/// Waits until the screen is intact: one empty input with the cursor in it, the status below it,
+/// nothing below that. No part of the text may have been written unescaped.
 #[track_caller]
 fn intact(terminal: &Terminal, kind: &str) {
     terminal.until(kind, |screen| {
@@ -177,7 +176,7 @@ fn in_the_output_of_tools() {
 #[test]
 fn in_what_is_asked() {
     for (kind, text) in hostile() {
-        // All of it is shown, so a long one scrolls by.
+        // The whole text is shown, so a long one scrolls by.
         let text: String = text.chars().take(20_000).collect();
         let call = Reply::call(
             "execute_command",

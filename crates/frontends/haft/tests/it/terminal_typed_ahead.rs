@@ -1,4 +1,4 @@
-//! What is typed before a question stands on the screen answers it nowhere.
+//! Input typed before a question is on the screen never answers it.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -9,7 +9,7 @@ use crate::permissions::at_terminal;
 use crate::rig::Rig;
 use crate::terminal::{Terminal, rig, write_a};
 
-/// Yes in every way a question takes it, in one piece.
+/// Every form of yes that a question accepts, in one piece.
 const AHEAD: &str = "y\ryes\ra\r1\rp\r";
 
 fn mcp_call() -> Rig {

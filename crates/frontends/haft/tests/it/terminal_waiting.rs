@@ -1,5 +1,5 @@
-//! What takes long or fails at a real terminal: the user's own commands, retries, failed commands,
-//! TODO items left open.
+//! Slow and failing work at a real terminal: shell commands of the user, retries, failed commands,
+//! open TODO items.
 
 use haft_testkit::{Gate, Reply, Script};
 use haft_types::Api;
@@ -20,10 +20,10 @@ fn leave(mut terminal: Terminal) {
     assert_eq!(terminal.ended().0, 0);
 }
 
-/// A line for the shell that starts another program, says who that is, and waits.
+/// A shell line that starts another program, stores its process id, and waits.
 const WAITS: &str = "sleep 300 & echo $! > pid; echo begun; wait";
 
-/// The program that [`WAITS`] has started, once it runs.
+/// Waits until the program of [`WAITING_LINE`] runs, and returns its process id.
 fn started(rig: &Rig, terminal: &Terminal) -> String {
     let file = rig.project().join("pid");
     terminal.until("the program", |_| {
@@ -32,7 +32,7 @@ fn started(rig: &Rig, terminal: &Terminal) -> String {
     std::fs::read_to_string(&file).unwrap().trim().to_owned()
 }
 
-/// Whether a program runs; one that has ended and was not waited for does not.
+/// True if a process runs; a zombie does not.
 fn runs(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
@@ -289,7 +289,7 @@ fn a_busy_server_is_one_line_that_counts_down() {
     let terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
     terminal.until_text("Hello.");
     terminal.until_idle();
-    // Which of the seconds are seen depends on how often the machine lets the screen be drawn.
+    // The seconds that appear depend on how often the machine draws the screen.
     let screens = terminal.screens();
     let seconds = |retry: &str| -> Vec<u32> {
         let left = |screen: &String| {

@@ -1,5 +1,4 @@
-//! Models that write their calls as text: the same small task over both protocols and all four
-//! APIs.
+//! Models that write their calls as text: one small task over both protocols and all four APIs.
 
 use haft_testkit::{Reply, Script, Seen, SeenPart, SeenRole};
 use haft_types::Api;
@@ -9,7 +8,7 @@ use crate::rig::{MODEL, Rig};
 
 const PROTOCOLS: [&str; 2] = ["xml", "react"];
 
-/// Text that arrives in pieces of so many characters, over so many bytes at a time.
+/// A reply that arrives in pieces of `size` characters and chunks of 97 bytes.
 fn pieces(text: &str, size: usize) -> Reply {
     Reply {
         delta_chars: Some(size),
@@ -31,7 +30,7 @@ fn rig(api: Api, protocol: &str, replies: Vec<Reply>) -> Rig {
     rig
 }
 
-/// Reads two files at once, writes one, and reports.
+/// Replies that read two files at once, write one, and report.
 fn task(protocol: &str) -> Vec<&'static str> {
     match protocol {
         "xml" => vec![
@@ -69,7 +68,7 @@ fn texts(seen: &Seen) -> Vec<(SeenRole, String)> {
     seen.parts().filter_map(text).collect()
 }
 
-/// Everything after the system text of the second request, the same whichever API carried it.
+/// Returns the expected second request without its system text; it is equal for all APIs.
 fn second_request(protocol: &str) -> Vec<(SeenRole, String)> {
     let user = |text: &str| (SeenRole::User, text.to_owned());
     match protocol {
@@ -171,7 +170,7 @@ fn a_small_task_over_both_protocols_on_every_api() {
     }
 }
 
-/// Without the folder and the times that whole envelopes hold.
+/// Removes the folder and the times in whole envelopes.
 fn timeless(texts: &[(SeenRole, String)]) -> Vec<(SeenRole, String)> {
     let line = |line: &str| match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(mut envelope)) => {
@@ -218,7 +217,7 @@ fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
     assert_eq!(found, expected, "{protocol}");
 }
 
-/// What is stored knows nothing of the protocol: calls are calls and results are results.
+/// Stored messages don't depend on the protocol: calls are calls and results are results.
 fn check_stored(export: &Value) {
     let messages = export["messages"].as_array().unwrap();
     let roles: Vec<_> = messages
@@ -253,8 +252,7 @@ fn check_stored(export: &Value) {
     assert_eq!(calls[3]["name"], "attempt_completion");
 }
 
-/// The execute view has a shape of its own, and it must hold where the model writes its calls as
-/// text.
+/// The execute view has its own layout, which must work for models that write their calls as text.
 #[test]
 fn the_execute_view_holds_over_both_protocols() {
     for protocol in PROTOCOLS {
@@ -402,8 +400,8 @@ fn an_answer_without_completion_is_taken_after_three_nudges() {
     }
 }
 
-/// The estimate of the last request by the report, by the event before it, and by counting what
-/// arrived.
+/// Returns the estimates of the last request: from the report, from the event before it, and by
+/// counting the received text.
 fn accounts(protocol: &str) -> (u64, u64, u64) {
     use haft_types::TokenCounter as _;
 
@@ -436,7 +434,7 @@ fn tools_told_in_words_are_counted_once() {
     for protocol in PROTOCOLS {
         let (report, event, sent) = accounts(protocol);
         assert_eq!(report, event, "{protocol}");
-        // The estimate for a tokenizer that is not known has a margin.
+        // The estimate for an unknown tokenizer has a margin.
         let room = sent * 3 / 2 + 50;
         assert!(
             (sent..=room).contains(&report),
@@ -468,7 +466,7 @@ fn a_file_that_was_read_is_in_a_react_request_once() {
             .iter()
             .map(|one| one.seen().unwrap())
             .collect();
-        // The running round, and the next one's first request.
+        // The running round, and the first request of the next one.
         for seen in &requests[1..] {
             let all: String = texts(seen).into_iter().map(|(_, text)| text).collect();
             assert_eq!(all.matches(content).count(), 1, "{api}: {all}");

@@ -1,7 +1,7 @@
-//! Traces of runs and tasks, as a collector at a real socket reads them (`--features otel`).
+//! Traces of runs and tasks as a collector at a real socket receives them (`--features otel`).
 //!
-//! The messages are written down here as the specification of OTLP has them, not taken from the
-//! library that sends them.
+//! The messages are declared here after the specification of OTLP, not taken from the library that
+//! sends them.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -136,7 +136,7 @@ impl Span {
 /// The head of a request, and its body.
 type Taken = (String, Vec<u8>);
 
-/// Takes what is sent to it.
+/// A collector that records the requests it receives.
 #[derive(Clone)]
 struct Collector {
     address: String,
@@ -161,7 +161,7 @@ impl Collector {
         this
     }
 
-    /// A command that tells this collector what it does, as soon as a span has ended.
+    /// Makes a command send its spans to this collector as soon as they end.
     fn told_by(&self, mut command: Command) -> Command {
         command.env(
             "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -183,7 +183,7 @@ impl Collector {
     }
 }
 
-/// Reads one request and says that all is well.
+/// Reads one request and answers with success.
 fn answer(mut stream: TcpStream) -> Option<Taken> {
     stream
         .set_read_timeout(Some(Duration::from_mins(1)))
@@ -213,7 +213,7 @@ fn answer(mut stream: TcpStream) -> Option<Taken> {
     }
 }
 
-/// The spans below one, as lines: kind, name, what went wrong, and these attributes.
+/// Returns the spans below one as lines: kind, name, error, and these attributes.
 fn tree(spans: &[Span], parent: &[u8], depth: usize, shown: &[&str]) -> Vec<String> {
     let mut below: Vec<_> = spans.iter().filter(|span| span.parent == parent).collect();
     below.sort_by_key(|span| (span.start, span.end));
@@ -397,7 +397,7 @@ fn a_collector_that_is_gone_or_silent_fails_nothing_and_is_warned_of_once() {
         logged.len() == 1 && logged[0].contains("traces are lost"),
         "{logged:?}"
     );
-    // It takes connections, and never says anything.
+    // A collector that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let logged = warned(|command| {
         command.env(
@@ -453,7 +453,7 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
     worker.wait().unwrap();
     let mut worker = started(&mut collector.told_by(team.worker(other.path(), &[])));
     team.wait("the task ends", |team| team.task(id)["ended_at"].is_i64());
-    // What was not sent yet is sent before it ends.
+    // Spans that are not sent yet are sent before the worker exits.
     signal(&worker, "-TERM");
     let begun = Instant::now();
     while worker.try_wait().unwrap().is_none() {
@@ -490,7 +490,7 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
         format!("    client chat {MODEL}"),
     ];
     assert_eq!(tree(&spans, &[], 0, &shown), expected, "{task}");
-    // What the first worker told before it was killed.
+    // The spans that the first worker sent before it was killed.
     let ids: Vec<_> = spans.iter().map(|span| &span.id).collect();
     let lost: Vec<_> = spans
         .iter()

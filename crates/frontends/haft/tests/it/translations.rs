@@ -1,19 +1,19 @@
-//! The Chinese pages beside the English ones: the same headings, code blocks, commands and options,
-//! and links that lead somewhere. What the sentences say, no test can compare.
+//! The Chinese pages compared with the English ones: equal headings, code blocks, commands and
+//! options, and links with targets. The meaning of sentences is not tested.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a page and its translation have in common.
+/// The structure that a page and its translation have in common.
 #[derive(Default)]
 pub(crate) struct Outline {
     /// The levels of the headings, in order.
     levels: Vec<usize>,
-    /// The headings as addresses within the page.
+    /// The headings as anchors within the page.
     pub(crate) anchors: Vec<String>,
     /// The code blocks with their fences, without comments.
     blocks: Vec<String>,
-    /// What stands outside of code blocks.
+    /// The text outside of code blocks.
     prose: String,
 }
 
@@ -46,7 +46,7 @@ impl Outline {
         outline
     }
 
-    /// Commands and options in running text, and how often each occurs.
+    /// Counts the commands and options in running text.
     fn commands(&self) -> BTreeMap<&str, usize> {
         let mut found = BTreeMap::new();
         for line in self.prose.lines() {
@@ -66,7 +66,7 @@ impl Outline {
         found
     }
 
-    /// The targets of links and pictures within the repository.
+    /// Returns the targets of links and images within the repository.
     pub(crate) fn links(&self) -> impl Iterator<Item = &str> {
         let targets = self
             .prose
@@ -77,7 +77,7 @@ impl Outline {
     }
 }
 
-/// A line of a code block up to its comment.
+/// Returns a line of a code block without its comment.
 fn uncommented(line: &str) -> &str {
     let comment = line
         .match_indices('#')
@@ -85,7 +85,7 @@ fn uncommented(line: &str) -> &str {
     line[..comment.map_or(line.len(), |(at, _)| at)].trim_end()
 }
 
-/// The address that GitHub gives a heading.
+/// Returns the anchor that GitHub gives a heading.
 fn anchor(title: &str) -> String {
     let kept = title
         .chars()
@@ -102,7 +102,7 @@ pub(crate) fn root() -> PathBuf {
         .unwrap()
 }
 
-/// Every English page that has a translation, with it.
+/// Returns every English page that has a translation, with the translation.
 fn pages() -> Vec<(PathBuf, PathBuf)> {
     let docs = root().join("docs");
     let mut pages = vec![(root().join("README.md"), root().join("README.zh-CN.md"))];

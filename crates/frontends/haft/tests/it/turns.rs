@@ -1,4 +1,4 @@
-//! How turns end, and how they go on.
+//! The end of turns, and their continuation.
 
 use haft_testkit::{Reply, Script, ScriptCall, SeenRole, Stop};
 use haft_types::{Api, Usage};

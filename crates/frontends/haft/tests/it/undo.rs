@@ -1,4 +1,4 @@
-//! What a run changed in files, taken back and brought back.
+//! Undo and redo of the file changes of a run.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn results(ran: &Ran) -> Vec<Value> {
         .collect()
 }
 
-/// `action path` of every file in a report.
+/// Returns `action path` for every file in a report.
 fn actions(report: &Value) -> Vec<String> {
     let line = |file: &Value| {
         format!(
@@ -283,7 +283,7 @@ fn one_call_or_message_is_chosen() {
     assert_eq!(rig.run(&["redo"]).code(), 0);
     assert_eq!(rig.run(&["redo"]).code(), 0);
 
-    // One of the user's own, with all that came of it.
+    // Selects a prompt of the user, with everything that followed from it.
     let export = rig.export();
     let first = export["messages"][0]["message_id"].as_str().unwrap();
     assert_eq!(rig.run(&["undo", "--message", first]).code(), 0);
@@ -454,7 +454,7 @@ fn an_undo_killed_at_any_moment_leaves_each_file_old_or_new_and_is_finished_late
             "{:?}",
             contents()
         );
-        // Whoever looks next finishes it.
+        // The next command that reads the changes finishes the undo.
         assert_eq!(rig.run(&["changes"]).code(), 0);
         let finished = contents();
         assert!(

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::rig::{MODEL, Rig};
 
-/// A file of about 10,000 tokens, numbered so that its lines can be told from those of other files.
+/// Returns a file of about 10,000 tokens whose lines differ from those of other files.
 fn file(number: usize) -> String {
     (1..=1_400)
         .map(|line| format!("file {number} line {line} holds a few words\n"))

@@ -1,4 +1,4 @@
-//! The web tools from the configuration to the model and back.
+//! The web tools, from the configuration to their results.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
     rig
 }
 
-/// A site of one page that is also a search service; gives back its address.
+/// Starts a site of one page that is also a search service, and returns its address.
 pub(crate) fn site() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +39,7 @@ pub(crate) fn site() -> String {
                 _ => ("404 Not Found", ""),
             };
             let length = body.len();
-            // Whoever asked may be gone.
+            // The client may have closed the connection.
             let _ = write!(
                 stream,
                 "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"

@@ -1,8 +1,8 @@
-//! Workers on a real PostgreSQL server: several processes, each with a home of its own as hosts
-//! have, and workers that are killed.
+//! Workers on a real PostgreSQL server: several processes, each with its own home as on separate
+//! hosts, and killed workers.
 //!
-//! Tests share a database and keep apart by labels. Without a server, which `HAFT_POSTGRES` names,
-//! each says that it was skipped.
+//! Tests share a database and are kept apart by labels. Without a server, which `HAFT_POSTGRES`
+//! names, each test prints that it is skipped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ impl Team {
         Self::with(name, |_| replies)
     }
 
-    /// The same with replies that name the shared folder.
+    /// Like [`Self::new`], with replies that name the shared folder.
     #[expect(clippy::print_stdout, reason = "a skip is told")]
     pub(crate) fn with<R: IntoIterator<Item = Reply>>(
         name: &str,
@@ -57,7 +57,7 @@ impl Team {
         })
     }
 
-    /// Adds a task to the repository, and gives its number.
+    /// Adds a task of the repository to the queue, and returns its number.
     pub(crate) fn add(&self, prompt: &str, more: &[&str]) -> i64 {
         let project = self.rig.project();
         let all = [
@@ -89,7 +89,7 @@ impl Team {
             .stdout()
     }
 
-    /// A worker on a host of its own.
+    /// Returns a home for a worker on its own host.
     pub(crate) fn host(&self) -> TempDir {
         let home = tempfile::tempdir().unwrap();
         fs::copy(
@@ -107,7 +107,7 @@ impl Team {
         command
     }
 
-    /// Runs a worker until nothing is left.
+    /// Runs a worker until the queue is empty.
     fn work(&self, more: &[&str]) -> Ran {
         let home = self.host();
         Ran(self
@@ -138,7 +138,7 @@ impl Team {
         states
     }
 
-    /// Waits until this is so.
+    /// Waits until `done` is true.
     pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !done(self) {
@@ -152,7 +152,7 @@ impl Team {
     }
 }
 
-/// After so many results of tools.
+/// A reply to requests with this many tool results.
 pub(crate) fn after(results: usize, reply: Reply) -> Reply {
     reply
         .when(When {
@@ -217,7 +217,7 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
         task["spent_usd"].as_f64().unwrap() > 0.0 && task["spent_tokens"].as_i64().unwrap() > 0,
         "{task}"
     );
-    // The project itself is as it was; the change is a patch that applies, and a branch.
+    // The project itself is unchanged; the change is a patch that applies, and a branch.
     assert_eq!(git(&team.rig, &["status", "--porcelain"]), "");
     assert_eq!(
         git(&team.rig, &["show", "haft/made:new.txt"]),
@@ -236,7 +236,7 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
         ),
         ""
     );
-    // Whoever has the store reads the conversation, and the log.
+    // The conversation and the log can be read from the store.
     let conversation = task["conversation"].as_str().unwrap();
     let exported = team
         .rig
@@ -268,8 +268,7 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
     assert_eq!(label["tasks"], 1);
 }
 
-/// What a repository says is obeyed where the worker's own configuration trusts it, and nowhere
-/// else.
+/// Instructions of a repository are obeyed only if the worker's own configuration trusts it.
 #[test]
 fn postgres_a_repository_the_worker_trusts_is_obeyed() {
     for (pattern, obeyed) in [("PROJECT", true), ("/nowhere/*", false)] {
@@ -300,8 +299,8 @@ fn postgres_a_repository_the_worker_trusts_is_obeyed() {
     }
 }
 
-/// The workers of a team are killed at random; commands count themselves where no worker can take
-/// it back.
+/// Workers of a team are killed at random; commands count their runs in a folder that no worker
+/// resets.
 #[test]
 fn postgres_forty_tasks_survive_ten_killed_workers() {
     let replies = |shared: &Path| {
@@ -368,7 +367,8 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
             ],
             "one turn, whole: {exported}"
         );
-        // What had begun and has no result is uncertain; whatever has a result is there.
+        // A call that was started and has no result is uncertain; a call that has a result took
+        // effect.
         let unsure = |at: usize| messages[at].to_string().contains("\"interrupted\"");
         let runs = fs::read_to_string(counted.join(id.to_string()))
             .unwrap_or_default()
@@ -392,7 +392,7 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
     println!("calls that were under way when their worker was killed: {uncertain}");
 }
 
-/// Of a workflow, what is done is not run again, and a step goes on where it was.
+/// Finished steps of a workflow are not run again, and an interrupted step is continued.
 #[cfg(feature = "workflows")]
 #[test]
 fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
@@ -604,7 +604,7 @@ fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
         team.patch(handed).contains("b/before.txt"),
         "what the first worker's calls changed: {task}"
     );
-    // Tried again it is a task like any other.
+    // A task that is tried again is an ordinary task.
     assert_eq!(
         team.rig
             .run(&["queue", "retry", &cancelled.to_string()])
@@ -615,7 +615,8 @@ fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
     assert_eq!(team.task(cancelled)["state"], "ended");
 }
 
-/// A worker stands still for longer than its lease and goes on: its task is another's by then.
+/// A worker is stopped for longer than its lease and then continued: its task belongs to another
+/// worker by then.
 #[test]
 fn postgres_a_worker_that_stood_still_changes_nothing_any_more() {
     let replies = [
@@ -790,7 +791,7 @@ fn postgres_many_repositories_bundles_and_metrics() {
             .all(|one| one["added"] == false),
         "{again}"
     );
-    // What was a bundle when it was added need not be there any more.
+    // A bundle need not exist any more after its task was added.
     fs::remove_file(&bundle).unwrap();
     let host = team.host();
     let mut worker = team.worker(host.path(), &["--metrics"]);
@@ -828,8 +829,7 @@ fn postgres_many_repositories_bundles_and_metrics() {
     }
 }
 
-/// A task whose workers are killed has spent what they spent: its limit is for all of them
-/// together.
+/// The budget of a task covers all its attempts together, including the spending of killed workers.
 #[test]
 fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
     let slow = |results| after(results, run_command("sleep 0.4"));
@@ -856,7 +856,7 @@ fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
     assert!(task["attempts"].as_i64().unwrap() >= 2, "{task}");
 }
 
-/// The words of a line that starts a worker.
+/// Returns the words of a line that starts a worker.
 fn words(line: &str) -> Vec<String> {
     line.split(['[', ']', ',', ' ', '"'])
         .filter(|word| !word.is_empty())
@@ -888,7 +888,7 @@ fn the_files_for_deployment_name_options_and_settings_that_exist() {
             .collect();
         let ran = rig.run(&words);
         assert_eq!(ran.code(), 0, "{words:?}: {}", ran.stderr());
-        // An option that is not there would not have gone through.
+        // An unknown option would have been rejected.
         assert_ne!(
             rig.run(&[&["worker", "--slotz"], &words[1..]].concat())
                 .code(),

@@ -1,4 +1,4 @@
-//! Workflows from the outside: order, failure, resumption and what is told.
+//! Workflows as users see them: order, failure, resumption and output.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn agent(rig: &Rig, name: &str, role: &str) {
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
-/// What the model says to whoever asks this.
+/// A reply to prompts that contain these words.
 fn on(words: &str, reply: Reply) -> Reply {
     reply.when(When {
         last_contains: Some(words.into()),
@@ -127,8 +127,7 @@ fn steps_run_when_what_they_need_is_done_and_get_its_output() {
         "the main agent's own"
     );
 
-    // One stream: numbers without gaps, each step with its name and a beginning and an end, one
-    // result.
+    // One stream: numbers without gaps, the name, start and end of each step, and one result.
     let events = ran.events();
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["seq"], json!(index + 1));
@@ -153,7 +152,8 @@ fn steps_run_when_what_they_need_is_done_and_get_its_output() {
         1
     );
 
-    // What they cost is added up, and their conversations are kept apart from those of the project.
+    // The costs of the steps are added up, and their conversations are kept apart from those of the
+    // project.
     let cost = |value: &Value| value["cost"]["total"].as_f64().unwrap();
     let all: f64 = result["steps"].as_array().unwrap().iter().map(cost).sum();
     assert!((cost(&result) - all).abs() < 1e-9 && all > 0.0, "{result}");
@@ -317,7 +317,7 @@ steps:
     );
     assert_eq!(result["turns"], 2, "of this process");
 
-    // A run that is done has nothing left, and a file that was changed begins anew.
+    // A finished run has nothing left to do, and a changed file starts a new run.
     let ran = run(&rig, &["four", "--continue"]);
     assert_eq!((ran.code(), asked(&rig).len()), (0, 2));
     workflow(&rig, "four", &text.replace("AFTER", "LATER"));
@@ -608,8 +608,7 @@ fn a_broken_file_is_shown_with_what_is_wrong() {
     );
 }
 
-/// Two steps that work in copies of the project at the same time, and one that reads what became of
-/// them.
+/// Two steps that work in copies of the project in parallel, and one that reads their outputs.
 fn copying(first: &str, second: &str) -> Rig {
     let rig = worktrees::rig([
         on("DO-A", worktrees::run_command(first)),
@@ -700,7 +699,7 @@ fn a_step_whose_work_cannot_be_merged_has_failed_and_nothing_of_it_is_lost() {
     );
     assert_eq!(step(&result, "both")["outcome"], Value::Null);
     assert_eq!(worktrees::copies(&rig).len(), 1);
-    // Once the place is free again, the merge is done without asking the model again.
+    // Once the conflict is resolved, the merge is done without asking the model again.
     let requests = asked(&rig).len();
     rig.write("lines.txt", before);
     let ran = run(&rig, &["copies", "--continue"]);
@@ -734,7 +733,7 @@ fn a_copy_needs_a_repository() {
     );
 }
 
-/// Runs a workflow with `--ask` at a terminal on which these answers are given.
+/// Runs a workflow with `--ask` at a terminal, with these answers.
 fn at_terminal(rig: &Rig, name: &str, answers: &[&str]) -> Option<(Ran, String)> {
     permissions::at_terminal(
         rig,

@@ -1,4 +1,5 @@
-//! Sub-agents that work in a copy of the project: what they see, what is merged, and what is kept.
+//! Sub-agents that work in a copy of the project: the content of the copy, merges, and copies that
+//! are kept.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 
-/// A repository with one commit, and a main agent that says so, once it has as many results.
+/// A repository with one commit, and a model with these replies.
 pub(crate) fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     rig.write("lines.txt", "one\ntwo\nthree\nfour\nfive\n");
@@ -41,7 +42,7 @@ pub(crate) fn git(rig: &Rig, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whom the words of a request are for is told by the role at its head.
+/// Adds an agent. The role at the head of a request identifies the agent it belongs to.
 pub(crate) fn agent(rig: &Rig, name: &str, head: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
     let text = format!("---\nname: {name}\ndescription: Works\n{head}\n---\nYou are {name}.\n");
@@ -74,7 +75,7 @@ pub(crate) fn read(rig: &Rig, name: &str) -> Option<String> {
     std::fs::read_to_string(rig.project().join(name)).ok()
 }
 
-/// The result of the main agent's call.
+/// Returns the result of the main agent's call.
 pub(crate) fn result(ran: &Ran) -> String {
     let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
     let found = ran
@@ -106,7 +107,7 @@ fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
         on("## worker", Reply::text("All done.")),
     ]);
     agent(&rig, "worker", "worktree: true");
-    // Neither is committed; the copy has them all the same, but not what is ignored.
+    // Uncommitted changes are in the copy, ignored files are not.
     rig.write("lines.txt", "one\ntwo\nthree\nfour\nFIVE?\n");
     git(&rig, &["checkout", "--quiet", "lines.txt"]);
     rig.write("new.txt", "new\n");
@@ -157,7 +158,7 @@ fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
         "{changed:?}"
     );
 
-    // One change, taken back by one undo.
+    // The merge is one change, reverted by one undo.
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(
         read(&rig, "lines.txt").unwrap(),
@@ -217,7 +218,7 @@ fn two_agents_at_once_change_one_file_and_both_changes_are_there() {
 fn a_conflict_changes_nothing_and_keeps_the_copy() {
     let rig = rig([
         start("mode: serial\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n"),
-        // Meanwhile somebody changes the same line of the project.
+        // Meanwhile a hook changes a line of the project that the agent changes, too.
         on(
             "FIRST",
             run_command("echo mine > other.txt; sed -i s/one/ONE/ lines.txt; echo one more"),
@@ -255,7 +256,7 @@ fn a_conflict_changes_nothing_and_keeps_the_copy() {
     listed_and_removed(&rig, &kept[0]);
 }
 
-/// `haft worktrees`, with one copy that is kept.
+/// Checks `haft worktrees` with one kept copy.
 fn listed_and_removed(rig: &Rig, copy: &Path) {
     let listed = rig.run(&["worktrees", "--json"]).json();
     let id = listed[0]["id"].as_str().unwrap();
@@ -382,7 +383,7 @@ fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
     let rig = rig([
         start("- {name: worker, task: TASK}"),
         on("TASK", run_command("echo half > made.txt; echo so far")),
-        // What it saw stands in the result too.
+        // The text that the agent saw is in the result, too.
         on("## worker: waits", Reply::text("It asks.")),
         on("so far", ask),
     ]);
@@ -424,7 +425,7 @@ fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
     );
 }
 
-/// Sets the time of everything at the top of a copy back by so many days.
+/// Sets the time of everything at the top of a copy back by `days` days.
 fn age(copy: &Path, days: u64) {
     let time = SystemTime::now() - Duration::from_hours(24 * days);
     for path in [copy.to_owned(), copy.with_extension("base")] {
@@ -464,7 +465,7 @@ fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
             .filter(|event| event["code"] == "worktree_removed")
             .collect()
     };
-    // Young enough to stay.
+    // Too young to be removed.
     age(&copy, 29);
     let ran = rig.task(&["again"]);
     assert_eq!(

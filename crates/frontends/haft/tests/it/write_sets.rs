@@ -1,10 +1,10 @@
-//! What a call opens for writing, as strace sees it, is what permission was told of before the call
-//! ran.
+//! Checks that every path a call opens for writing, as strace reports it, was known to permission
+//! before the call ran.
 //!
-//! What a tool declares cannot be asked for from outside, so it is shown by what it is for: every
-//! path that was written is denied by a rule of its own, and then the same call must be denied.
-//! Tools of every extension are among them, and what runs as a program (commands, external tools,
-//! MCP servers) writes what the sandbox lets it, and nothing else.
+//! The paths that a tool declares cannot be read from outside, so their effect is tested: every
+//! written path is denied by its own rule, and then an equal call must be denied. Tools of every
+//! extension are covered, and programs (commands, external tools, MCP servers) write only what the
+//! sandbox allows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,21 +19,20 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig, haft, has_strace};
 use crate::sandbox::has_namespaces;
 
-/// Every call to the system that makes, changes, moves or removes something by its name, or opens
-/// it to do so.
+/// System calls that make, change, move or remove a file by its name, or open it for that.
 const WATCHED: &str = "trace=execve,open,openat,openat2,creat,mkdir,mkdirat,mknod,mknodat,rmdir,unlink,unlinkat,rename,\
                        renameat,renameat2,link,linkat,symlink,symlinkat,truncate,ftruncate,chmod,fchmod,fchmodat,\
                        chown,lchown,fchown,fchownat,setxattr,lsetxattr,fsetxattr,utimensat";
 
-/// A path that was written, and by what: haft itself, or a program it started.
+/// A path that was written, by haft itself or by a program it started.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct WrittenPath {
     path: PathBuf,
     by_haft: bool,
 }
 
-/// What a log of strace says was written. Of a program that is started nothing is listed before it
-/// begins: until then it is haft.
+/// Returns the paths that a log of strace reports as written. A new process counts as haft until it
+/// executes a program.
 fn written(log: &str) -> BTreeSet<WrittenPath> {
     let mut programs = BTreeSet::new();
     let mut all = BTreeSet::new();
@@ -59,14 +58,14 @@ fn written(log: &str) -> BTreeSet<WrittenPath> {
     all
 }
 
-/// Whether a call of `execve` starts haft: by its path, or by the descriptor that haft keeps of its
+/// True if a call of `execve` starts haft: by its path, or by the descriptor that haft keeps of its
 /// own program.
 fn is_haft(arguments: &str) -> bool {
     arguments.starts_with(&format!("{:?}", haft().to_str().unwrap()))
         || arguments.starts_with("\"/proc/self/fd/")
 }
 
-/// The paths of one call, `rest` being what follows its opening bracket.
+/// Returns the paths of one call; `rest` follows its opening parenthesis.
 fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
     let (given, result) = rest.rsplit_once(") = ").unwrap_or((rest, ""));
     let arguments = split(given);
@@ -92,21 +91,21 @@ fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
                     .map_or_else(|| PathBuf::from(text), |folder: PathBuf| folder.join(text)),
             );
         } else if let Some(path) = shown(argument) {
-            // A descriptor: what follows is below it, or nothing does and it is meant itself.
+            // A descriptor: the next argument is relative to it, or the descriptor itself is meant.
             if let Some(before) = folder.replace(PathBuf::from(path)) {
                 found.push(before);
             }
         }
     }
     found.extend(folder);
-    // What a link leads to is not written by making it.
+    // Making a link does not write its target.
     if name.starts_with("symlink") && found.len() > 1 {
         found.remove(0);
     }
     found
 }
 
-/// `7</path>` as its path.
+/// Returns the path in `7</path>`.
 fn shown(descriptor: &str) -> Option<&str> {
     descriptor
         .split_once('<')?
@@ -115,7 +114,7 @@ fn shown(descriptor: &str) -> Option<&str> {
         .map(|(path, _)| path)
 }
 
-/// Arguments at their commas, those in quotes and brackets aside.
+/// Splits arguments at commas outside of quotes and brackets.
 fn split(given: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -140,7 +139,7 @@ fn split(given: &str) -> Vec<&str> {
     parts
 }
 
-/// Without `.` and `..`.
+/// Removes `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in path.components() {
@@ -179,8 +178,8 @@ fn a_log_of_strace_is_read() {
     assert_eq!(of(false), ["/p/\\\"gone", "/p/mode", "/q/link"]);
 }
 
-/// A run under strace: what it printed, and what was written outside of haft's own folders and of
-/// what is no file.
+/// Runs a task under strace. Returns its output, and the paths written outside of haft's own
+/// folders that are real files.
 fn traced(rig: &Rig, mode: &str) -> (Ran, BTreeSet<WrittenPath>) {
     let log = rig.home().join("strace.log");
     let options = [
@@ -231,8 +230,8 @@ fn results(ran: &Ran) -> Vec<(Value, String)> {
         .collect()
 }
 
-/// A project with something for every tool: sources, documents, links, a collection, a page of the
-/// web, a server, an agent.
+/// A project with input for every tool: sources, documents, links, a collection, a web page, a
+/// server, an agent.
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let project = rig.project();
@@ -318,10 +317,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig
 }
 
-/// The rule of every project here, after which others can be put.
+/// The rule of every project here; tests append others.
 const ALLOWED: &str = "allow = [\"mcp__s\"]\n";
 
-/// A program that tries to write wherever it can think of, by its own hand: each open is its own.
+/// A program that tries to write to many paths by itself, each with its own open.
 const GREEDY: &str = "#!/bin/sh\n\
     for file in made src/made /tmp/greedy /var/tmp/greedy \"$HOME/made\" \"$HOME/config.toml\" /etc/greedy /usr/greedy \
         ../greedy .git/config .haft/config.toml .haft/agents/more.md .mcp.json .vscode .envrc server.sh \
@@ -329,8 +328,8 @@ const GREEDY: &str = "#!/bin/sh\n\
         { echo greedy > \"$file\"; } 2>/dev/null || true\n\
     done\n";
 
-/// The same project, whose external tool and server try to write everywhere: not for `yolo`, in
-/// which nothing holds them.
+/// Like [`rig`], with an external tool and a server that try to write everywhere. Not for `yolo`,
+/// in which they are not confined.
 fn greedy_rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = rig(replies);
     rig.write(".haft/tools/greedy", GREEDY);
@@ -345,7 +344,7 @@ fn greedy_rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig
 }
 
-/// Calls that write nothing at all but what haft keeps for itself.
+/// Calls that write no files but haft's own.
 fn quiet_calls(site: &str) -> Vec<(&'static str, Value)> {
     let documents = [
         "paper.pdf",
@@ -408,7 +407,7 @@ fn quiet_calls(site: &str) -> Vec<(&'static str, Value)> {
     calls
 }
 
-/// Calls that write files of the project. What must be read before is.
+/// Calls that write files of the project; the files they need are read before.
 fn writing_calls() -> Vec<(&'static str, Value)> {
     let diff = "<<<<<<< SEARCH\nfn a() {}\n=======\nfn c() {}\n>>>>>>> REPLACE\n";
     let patch = "*** Begin Patch\n*** Update File: src/a.rs\n*** Move to: src/moved.rs\n@@\n-fn a() {}\n+fn b() {}\n\
@@ -458,7 +457,7 @@ fn writing_calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What runs as a program, is tried by itself below, or only ends the turn.
+/// Tools that run programs, have their own test below, or only end the turn.
 const ELSEWHERE: [&str; 8] = [
     "execute_command",
     "greedy",
@@ -470,7 +469,7 @@ const ELSEWHERE: [&str; 8] = [
     "plan_mode_respond",
 ];
 
-/// Reads what has to be read, then calls.
+/// Reads the files that must be read, then calls the tool.
 fn replies(name: &str, arguments: &Value) -> Vec<Reply> {
     let read = [
         "src/a.rs",
@@ -574,7 +573,7 @@ fn what_is_opened_for_writing_was_known_to_permission() {
         }
         let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
         for path in &kept {
-            // A folder on the way to a file is made for it.
+            // Missing parent folders of a file are created.
             let leads = kept
                 .iter()
                 .any(|other| other != path && other.starts_with(path));
@@ -617,7 +616,7 @@ fn explained(rig: &Rig, name: &str, arguments: &Value) -> Value {
     rig.run(&all).json()["decision"].clone()
 }
 
-/// Which files the change touched only the record tells: such a call is asked.
+/// Only the record knows which files the change touched, so such a call needs approval.
 #[test]
 fn a_call_that_cannot_tell_what_it_writes_is_asked() {
     let rig = rig([Reply::text("never")]);
@@ -639,8 +638,8 @@ fn a_call_that_cannot_tell_what_it_writes_is_asked() {
     );
 }
 
-/// Commands, external tools and servers write where the sandbox lets them: in the project,
-/// protected files aside, and in a `/tmp` of their own.
+/// Commands, external tools and servers write where the sandbox allows it: in the project except
+/// protected files, and in a private `/tmp`.
 #[test]
 fn programs_write_what_the_sandbox_lets_them() {
     if !has_strace() {
@@ -717,7 +716,7 @@ fn programs_write_what_the_sandbox_lets_them() {
     }
 }
 
-/// What is explained is what happens.
+/// The explained decision is the one that applies in a run.
 #[test]
 fn a_call_through_another_tool_is_judged_as_what_it_is() {
     let arguments =

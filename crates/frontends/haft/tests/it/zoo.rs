@@ -1,10 +1,10 @@
-//! Projects written for haft and for other agents, each with what stands where in the last request
-//! of a run.
+//! Projects written for haft and for other agents, each with the expected content of the last
+//! request of a run, in order.
 //!
 //! A case is a folder of `fixtures/zoo`: `project/` and `home/` are copied (`_git` becomes `.git`),
-//! `case.toml` says what is asked, from where, and what the model reads; `expected.txt` is
-//! everything before and with the task, as it was sent, and what was told beside it. A run that
-//! differs leaves `expected.new` beside it.
+//! `case.toml` holds the prompt, the working folder, and the files that the model reads;
+//! `expected.txt` holds everything sent up to the prompt, and the notices of the run. A run that
+//! differs writes `expected.new` beside it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,7 @@ struct Case {
     prompt: String,
     cwd: String,
     read: Vec<String>,
-    /// Configuration of the user's, as `--set` takes it.
+    /// The user's configuration, in the form that `--set` takes.
     set: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A rig with the case in a folder `shop`, and what it does.
+/// Returns a rig with the case in a folder `shop`, and the case.
 fn prepare(folder: &Path) -> (Rig, Case) {
     let case: Case =
         toml::from_str(&fs::read_to_string(folder.join("case.toml")).unwrap()).unwrap();
@@ -90,8 +90,8 @@ fn run(rig: &Rig, case: &Case) -> Ran {
     rig.task(&arguments)
 }
 
-/// The messages of the newest request, of the system message what it says of folders, of results
-/// what they say of modules, and what was told.
+/// Renders the messages of the newest request, with only the part about folders of the system
+/// message and only the notes about modules of results, and the notices of the run.
 fn seen(rig: &Rig, ran: &Ran) -> String {
     let home = rig.home().canonicalize().unwrap().display().to_string();
     let project = rig.project().join("shop").display().to_string();
@@ -176,7 +176,7 @@ fn nothing_of_a_project_is_sent_before_it_is_trusted() {
         let seen = seen(&rig, &ran);
         let headings: Vec<_> = seen.lines().filter(|line| line.starts_with("# ")).collect();
         assert!(!seen.contains("[folders]"), "{}: {seen}", folder.display());
-        // One document is about all tools, and the user's own are there.
+        // The document about external tools and the user's own documents are sent.
         let of_user =
             |line: &str| line.starts_with("# HOME") || line.starts_with("# External tools");
         assert!(

@@ -1,4 +1,4 @@
-//! The page from outside: who is let in, and what every answer says about itself.
+//! The site as clients see it: access, and the headers of every response.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -79,7 +79,7 @@ async fn start_with(access: AccessToken) -> u16 {
     port
 }
 
-/// What a request with these header lines is answered, up to `until` or the end.
+/// Sends a request with these header lines, and returns the response up to `until` or its end.
 async fn ask(port: u16, line: &str, headers: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n")
@@ -330,8 +330,8 @@ async fn everybody_else_is_refused() {
     }
 }
 
-/// What a form of this kind and content is answered, by somebody who has the cookie and comes from
-/// the site.
+/// Posts a form of this content type from a page of the site, with the cookie, and returns the
+/// response.
 async fn post(port: u16, path: &str, kind: &str, form: &str) -> String {
     let headers = format!(
         "host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n",

@@ -6,7 +6,7 @@ use crate::testing::{
     whole_conversation,
 };
 
-/// The sequence as letters: `A`, its results as `T`, interrupted ones as `I`, `U`, `a`.
+/// Returns the sequence as letters: `A`, its results as `T`, interrupted ones as `I`, `U`, `a`.
 fn shape(blocks: &Blocks) -> String {
     let letter = |entry: &Arc<Entry>| match entry.message.role {
         Role::System => 'S',
@@ -124,7 +124,7 @@ fn the_next_calls_end_the_block() {
         ok(3, "1"),
         ok(4, "2"),
     ];
-    // The result of call 1 comes too late and is foreign to call 2.
+    // The result of call 1 arrives too late and is foreign to call 2.
     assert_eq!(shape(&repair(&history, &Quarter)), "AIUAI");
 }
 
@@ -206,7 +206,8 @@ proptest! {
         };
         let mut stored = others(&history);
         let mut sent = others(&blocks.entries);
-        // A message caught inside a block only moves over results, so among themselves nothing moves.
+        // A message between results only moves behind them, so the order of all other messages
+        // stays.
         prop_assert_eq!(&stored, &sent);
         stored.sort_unstable();
         sent.dedup();

@@ -10,7 +10,7 @@ use crate::testing::{
 };
 use crate::{Account, Assembly, Carried, Compress, Marks, Placement, Policy, assemble, repair};
 
-/// A conversation as the engine carries it from request to request.
+/// A conversation with the state that the engine keeps between requests.
 struct World {
     model: ModelSpec,
     policy: Policy,
@@ -71,8 +71,8 @@ impl World {
         .unwrap()
     }
 
-    /// Builds the next request and keeps what it decided; returns its shape with one letter a
-    /// reminder.
+    /// Builds the next request and keeps its state; returns the request with one letter per
+    /// segment.
     fn send(&mut self) -> String {
         let assembly = self.build();
         let shape = shape(&assembly);
@@ -82,7 +82,7 @@ impl World {
 
     fn keep(&mut self, account: Account) {
         if let Some(carried) = &account.carried {
-            // As the store gives it back.
+            // Round trip through JSON, as in the store.
             self.carried = serde_json::from_str(&serde_json::to_string(carried).unwrap()).unwrap();
         }
         self.last = Some(account);
@@ -121,7 +121,7 @@ fn copies_stay_and_new_ones_are_appended() {
     world.reminders.todo = Some("- [x] one".into());
     assert_eq!(world.then("UATAT").send(), "SUrtATATt");
     assert_eq!(world.then("UATATATaU").send(), "SUrtATATtATaU");
-    // Back to what an older copy says: the newest one counts.
+    // The list equals an older copy again: only the newest copy counts.
     world.reminders.todo = Some("- [ ] one".into());
     assert_eq!(world.send(), "SUrtATATtATaUt");
     world.reminders.todo = None;
@@ -156,7 +156,7 @@ fn a_copy_too_far_from_the_end_is_said_again() {
     assert_eq!(world.send(), "SUrtATATUrt", "one pushes the other");
 }
 
-/// The conversation, its message with this index the result of a TODO tool.
+/// Returns the conversation with the message at `index` replaced by the result of a TODO tool.
 fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<Arc<Entry>> {
     let mut history = conversation(shape);
     let call = history[index]
@@ -170,7 +170,7 @@ fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<A
     history
 }
 
-/// With a TODO list and no role.
+/// Returns a conversation with a TODO list and no role.
 fn listing(shape: &str, index: usize, shown: &str) -> World {
     let mut world = World::new("");
     world.reminders = Reminders {
@@ -191,7 +191,7 @@ fn a_list_that_a_result_shows_is_said_when_that_is_too_far() {
     assert_eq!(world.send(), "SUATATAT", "four messages lie behind it");
     world.history = listing("UATATATAT", 2, SHOWN).history;
     assert_eq!(world.send(), "SUATATATATt");
-    // From here on there is a copy, which a new list makes wrong.
+    // A copy exists from here on, and a new list makes it outdated.
     world.reminders.todo = Some("- [x] one".into());
     let again = with_list(
         "UATATATATAT",
@@ -284,7 +284,7 @@ fn behind_a_break_copies_go_and_before_it_they_stay() {
     }
     assert_eq!(world.send(), "SUrtATtATtATt");
     world.marks.deleted = [world.history[3].message.message_id].into();
-    // The second block is gone: what stands behind it is sent anew, once.
+    // The second block is removed: everything behind it is sent anew, once.
     assert_eq!(world.send(), "SUrtATtATt");
     assert_eq!(world.send(), "SUrtATtATt");
 }
@@ -319,7 +319,7 @@ fn another_place_forgets_the_copies() {
     assert!(world.carried.copies.is_empty());
 }
 
-/// What the run says, kind by kind.
+/// Returns the current reminders by kind.
 fn live(world: &World) -> Vec<(&'static str, String)> {
     let run = world.reminders.run(
         &world.policy,
@@ -343,7 +343,7 @@ fn check(world: &World, assembly: &Assembly) -> Result<(), TestCaseError> {
         prop_assert_eq!(&segments[newest].entry.message.joined_text(), &text);
         prop_assert!(segments.len() - 1 - newest <= world.policy.max_distance as usize);
     }
-    // The same snapshot gives the same request. (Whole blocks are checked by `assemble`.)
+    // An unchanged snapshot gives an equal request. (`assemble` checks that blocks are whole.)
     prop_assert_eq!(&world.build().request, &assembly.request);
     Ok(())
 }

@@ -21,7 +21,7 @@ fn request(messages: Vec<Arc<Entry>>) -> Request {
     }
 }
 
-/// The system message, then this conversation.
+/// Returns the system message, followed by a conversation.
 fn with_system(shape: &str) -> Vec<Arc<Entry>> {
     [vec![system()], conversation(shape)].concat()
 }
@@ -88,7 +88,7 @@ fn blocks_are_whole() {
             call: "call-1-0".into()
         }
     );
-    // A message between call and result.
+    // A message between a call and its result.
     let mut messages = with_system("UATU");
     messages.swap(3, 4);
     assert!(matches!(

@@ -34,7 +34,7 @@ fn build(history: &[Arc<Entry>], place: Placement, reminders: &Reminders) -> Ass
     .unwrap()
 }
 
-/// The request as letters, the run as one star.
+/// Returns the request as letters, with one star for all reminders.
 fn shape(assembly: &Assembly) -> String {
     let mut shape = String::new();
     for segment in &assembly.request.segments {
@@ -70,8 +70,8 @@ fn the_vectors() {
         } else if !line.starts_with('#') && !line.is_empty() {
             let (before, after) = line.split_once(char::is_whitespace).unwrap();
             let mut history = conversation(before);
-            // A conversation that ends with an answer is shown as it is, but only one with an input
-            // can be sent.
+            // A conversation that ends with an answer has a place, but only one that ends with an
+            // input can be sent.
             let open = matches!(history.last().unwrap().message.role, Role::Assistant);
             if open {
                 let items =
@@ -163,8 +163,8 @@ fn check(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseE
             .all(|segment| segment.layer != Layer::Reminders)
     );
     let with = build(&history, place, &reminders());
-    // Everything else is there, in order; the run is contiguous and in its own order. Whole blocks
-    // are checked by `assemble`.
+    // All other messages are present in order; the reminders are contiguous and in their own order.
+    // `assemble` checks that blocks are whole.
     prop_assert_eq!(ids(&plain), ids(&with));
     let run: Vec<_> = with
         .request

@@ -62,7 +62,8 @@ fn texts(assembly: &Assembly) -> Vec<String> {
         .collect()
 }
 
-/// Older talk, then a running round with a thought, speech beside a call, and two results.
+/// Returns older messages, then a running round with a thought, text beside a call, and two
+/// results.
 fn story() -> Vec<Arc<Entry>> {
     let mut history = conversation("UATaUa");
     let parts = vec![
@@ -117,8 +118,8 @@ fn four_messages() {
     insta::assert_snapshot!(texts[1..].join("\n\n--------\n\n"));
 }
 
-/// Nudges, what background tasks did and what other agents say are no utterances, and were not sent
-/// at all.
+/// Nudges, notices of background tasks and messages of other agents are not part of the dialogue,
+/// and were once not sent at all.
 #[test]
 fn what_haft_and_other_agents_say_is_shown_in_the_window() {
     let mut history = story();
@@ -215,7 +216,7 @@ const APIS: [Api; 4] = [
     Api::Gemini,
 ];
 
-/// The assistant's words beside a call, and the call's result.
+/// Returns an assistant message with text and a call, and the call's result.
 fn step(number: usize, said: &str, path: &str) -> Vec<Arc<Entry>> {
     let id_of_call = number.to_string();
     let parts = vec![
@@ -253,7 +254,7 @@ fn known_state() -> ExecutionState {
     }
 }
 
-/// A goal, work on it, a cut connection, a bare "continue", work again.
+/// Returns a goal, work on it, a lost connection, a bare "continue", and more work.
 fn cut_and_continued() -> Vec<Arc<Entry>> {
     let mut history = vec![text(
         1,

@@ -58,7 +58,7 @@ impl Bench {
     }
 }
 
-/// The request as letters, a dot after each mark.
+/// Returns the request as letters, with a dot after each boundary.
 fn marked(assembly: &Assembly) -> String {
     let letter = |segment: &Segment| match segment.layer {
         Layer::System => 'S',

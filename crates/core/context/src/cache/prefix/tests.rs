@@ -11,7 +11,7 @@ use crate::{
     summary_message, system_entry,
 };
 
-/// Everything a request depends on, to be changed one at a time.
+/// All inputs of a request, so that a test can change one at a time.
 #[derive(Clone)]
 struct World {
     model: ModelSpec,
@@ -83,7 +83,7 @@ impl World {
         .unwrap()
     }
 
-    /// The break when this world becomes another.
+    /// Returns the break caused by a change.
     fn then(&self, change: impl FnOnce(&mut Self)) -> Option<Break> {
         let first = self.build(None);
         let mut later = self.clone();
@@ -267,11 +267,12 @@ fn a_break_tells_where_and_what_it_costs() {
         (broken.cause, broken.first.layer),
         (Cause::RemindersMoved, Layer::Reminders)
     );
-    // Behind the old place of the run lie the run itself and two blocks.
+    // The reminders themselves and two blocks lie behind the old place of the reminders.
     let tokens = |entries: &[Arc<Entry>]| entries.iter().map(|entry| entry.tokens).sum::<u32>();
     let run = broken.first.tokens;
     assert_eq!(broken.tokens, u64::from(tokens(&world.history[5..]) + run));
-    // The block that now lies before the run is written to the cache; what lies behind it is not.
+    // The block that now precedes the reminders is written to the cache; everything behind it is
+    // not.
     let written = tokens(&world.history[5..7]);
     let fresh = tokens(&world.history[7..]) + run;
     let expected = (f64::from(written) * (3.75 - 0.3) + f64::from(fresh) * (3.0 - 0.3)) / 1e6;
@@ -285,7 +286,7 @@ fn what_was_sent_survives_a_restart() {
     assert_eq!(serde_json::from_str::<Sent>(&json).unwrap(), sent);
 }
 
-/// A conversation that grows message by message, as the engine sees it.
+/// Builds requests while the conversation grows message by message.
 fn grow(history: &[Arc<Entry>], policy: Policy) -> Result<(), TestCaseError> {
     let mut world = World {
         policy,

@@ -52,7 +52,7 @@ fn classes_are_disjoint_and_add_up() {
         assert!((cost.total - (cost.input + cost.cached_input + cost.cache_write)).abs() < 1e-12);
         match rule.finds() {
             CacheMatch::Nothing => assert_eq!(second.expected.input, second_tokens),
-            // All of the first request but its framing is read again.
+            // The whole first request except its framing is read from the cache.
             CacheMatch::Prefix => assert_eq!(second.expected.cached_input, first_tokens - 2),
             CacheMatch::Boundaries => {
                 assert_eq!(second.expected.cached_input, first_tokens - 2);
@@ -104,7 +104,7 @@ fn prices_are_those_of_the_models_own_tokens() {
     assert!(dear > 1.49 * cheap);
 }
 
-/// A break late in a long request resends little, but at the prices of the long request.
+/// A break late in a long request resends little, but at the prices of a long request.
 #[test]
 fn a_break_is_priced_by_the_length_of_the_whole_request() {
     let cost_of = |above| {

@@ -45,7 +45,7 @@ fn priced(rule: CacheKind, tokenizer_factor: f64) -> ModelSpec {
     }
 }
 
-/// What a request is made of, so that each part can be changed.
+/// The parts of a request, so that each one can be changed.
 #[derive(Clone)]
 struct Given {
     system: Arc<Entry>,
@@ -90,7 +90,7 @@ impl Given {
     }
 }
 
-/// The message with a text long enough to matter.
+/// Returns the message with a longer text, so that changes matter.
 fn longer(one: &Arc<Entry>) -> Arc<Entry> {
     let mut message: Message = one.message.clone();
     for part in &mut message.content {
@@ -103,7 +103,7 @@ fn longer(one: &Arc<Entry>) -> Arc<Entry> {
     entry(message)
 }
 
-/// The same message with other words of the same length.
+/// Returns the message with other words of equal length.
 fn other_words(one: &Arc<Entry>) -> Arc<Entry> {
     let mut message = one.message.clone();
     for part in &mut message.content {
@@ -117,7 +117,7 @@ fn other_words(one: &Arc<Entry>) -> Arc<Entry> {
     entry(message)
 }
 
-/// The segments of a block that lies whole before the run.
+/// Returns the segments of a block that lies entirely before the reminders.
 fn answered_block(request: &Request, place: f64) -> Option<(usize, usize)> {
     let run = request
         .segments
@@ -134,7 +134,7 @@ fn answered_block(request: &Request, place: f64) -> Option<(usize, usize)> {
     Some((first, end))
 }
 
-/// A conversation on its way: every request is noted and sent to a cache of its own.
+/// A conversation in progress: every request is recorded and sent to a simulated cache.
 struct Driven {
     given: Given,
     model: ModelSpec,
@@ -182,7 +182,7 @@ impl Driven {
         given.assemble(&self.model, self.last.as_ref().map(|last| &last.account))
     }
 
-    /// What the cache really does with the request made of these parts.
+    /// Returns the simulated usage of a request made of these parts.
     fn really(&self, given: &Given, idle: Duration) -> Usage {
         let next = self.next(given);
         self.cache.clone().send(
@@ -196,7 +196,7 @@ fn near(one: f64, other: f64, whole: f64) -> bool {
     (one - other).abs() <= whole / 100.0
 }
 
-/// Within one in a hundred of the whole request: what is read, and what is billed anew.
+/// True if tokens read and tokens billed anew differ by less than one percent of the request.
 fn close_in_tokens(quoted: Usage, really: Usage) -> bool {
     let whole = really.all_input() as f64;
     let anew = |usage: Usage| (usage.input + usage.cache_write) as f64;
@@ -207,7 +207,7 @@ fn close_in_tokens(quoted: Usage, really: Usage) -> bool {
     ) && near(anew(quoted), anew(really), whole)
 }
 
-/// The same, and the money.
+/// True if the tokens and the cost are close.
 fn close(quoted: Usage, really: Usage) -> bool {
     let price = priced(CacheKind::None, 1.0).price.unwrap();
     let cost = |usage| price.cost(usage).total;
@@ -257,7 +257,8 @@ proptest! {
                 last.request.segments[first..end].iter().map(|one| one.entry.message.message_id).collect();
             given.history.retain(|entry| !gone.contains(&entry.message.message_id));
             let really = driven.really(&given, soon);
-            // Where the run moves or is marked otherwise on top of it, whole requests must be compared, as the editor does.
+            // If the reminders move or get other marks in addition, whole requests must be
+            // compared, as the editor does.
             let run = |request: &Request| request.segments.iter().position(|one| one.layer == Layer::Reminders);
             let stays = run(&driven.next(&given).request) == run(&last.request).map(|at| at - (end - first));
             prop_assert!(
@@ -283,7 +284,8 @@ proptest! {
         prop_assert!(close(quote.usage, really), "another model: {:?} but {really:?}", quote.usage);
     }
 
-    /// Where the last request alone is known, as after a restart, whole rewrites are quoted as well as ever.
+    /// If only the last request is known, as after a restart, rewrites of everything are quoted as
+    /// accurately.
     #[test]
     fn the_last_request_is_enough_for_what_rewrites_everything(
         history in whole_conversation(30),
@@ -364,7 +366,7 @@ fn nothing_is_quoted_for_what_changes_nothing() {
     );
 }
 
-/// A prefix that the cache has lost already costs nothing to change.
+/// Changing a prefix that the cache has already lost costs nothing.
 #[test]
 fn a_cold_prefix_is_free_to_change() {
     let driven = Driven::new(

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Pieces as `name tokens`, `^` behind those that are marked and `*N` for N blocks.
+/// Parses pieces `name:tokens`, with `^` after marked ones and `*N` for N blocks.
 fn request(text: &str) -> Vec<CachePiece> {
     let piece = |word: &str| {
         let boundary = word.ends_with('^');
@@ -29,7 +29,7 @@ fn cache(rule: CacheKind, min: u32) -> CacheSimulator {
     })
 }
 
-/// Read, written and fresh tokens of each request, a second apart.
+/// Returns the read, written and fresh tokens of each request; requests are a second apart.
 fn run(cache: &mut CacheSimulator, requests: &[&str]) -> Vec<[u64; 3]> {
     let send = |(second, text): (usize, &&str)| {
         let usage = cache.send(Duration::from_secs(second as u64), &request(text));
@@ -38,7 +38,7 @@ fn run(cache: &mut CacheSimulator, requests: &[&str]) -> Vec<[u64; 3]> {
     requests.iter().enumerate().map(send).collect()
 }
 
-/// The tokens read alone.
+/// Returns the tokens read.
 fn reads(sums: &[[u64; 3]]) -> Vec<u64> {
     sums.iter().map(|[read, _, _]| *read).collect()
 }
@@ -75,8 +75,8 @@ fn anthropic_caches_nothing_below_the_minimum_or_without_markers() {
     );
 }
 
-/// The provider's own example: with one marker on block 30, a change in block 25 is seen from 24,
-/// one in block 5 is out of reach, because blocks 30 to 11 are looked at.
+/// The provider's own example: with one marker on block 30, a change in block 25 leaves 24 readable
+/// blocks, and a change in block 5 is out of reach, because only blocks 11 to 30 are checked.
 #[test]
 fn anthropic_looks_at_twenty_blocks() {
     let blocks = |marked: &[usize], changed: usize| -> String {
@@ -136,7 +136,7 @@ fn a_hit_refreshes_and_time_forgets() {
         ..five.rule.clone()
     });
     assert_eq!([0, 901, 4_502].map(|at| send(&mut hour, at)), [0, 2_000, 0]);
-    // A slot is kept until it is used for something else.
+    // A slot is kept until it is used for another request.
     let mut slot = cache(CacheKind::LlamaCpp, 1);
     assert_eq!([0, 999_999].map(|at| send(&mut slot, at)), [0, 1_999]);
 }
@@ -167,8 +167,8 @@ fn openai_reads_in_steps_from_1024_on() {
     );
 }
 
-/// A large stable prefix and a changing end, with only the breakpoint at the end: nothing is ever
-/// found.
+/// A large stable prefix and a changing end, with a breakpoint only at the end: no request finds
+/// anything.
 #[test]
 fn openai_breakpoints_match_nowhere_else() {
     let changing = ["big:50000 one:10", "big:50000 two:10"];
@@ -181,7 +181,7 @@ fn openai_breakpoints_match_nowhere_else() {
         run(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &marked)[1],
         [50_000, 10, 0]
     );
-    // What was sent whole is found whatever lies between.
+    // A request that was sent whole is found even with many blocks in between.
     let appended = ["big:50000 one:10", "big:50000 one:10 many:500*40"];
     assert_eq!(
         run(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &appended)[1],
@@ -211,8 +211,8 @@ fn openai_breakpoints_forget_all_but_the_newest_eighty() {
     );
 }
 
-/// The provider's own three examples: an appended conversation, a document asked about twice
-/// (parted after it), and once more.
+/// The provider's own three examples: an appended conversation, a document with two different
+/// questions (which diverge after it), and a third question.
 #[test]
 fn deepseek_reads_whole_units() {
     let talk = ["s:100 q1:50", "s:100 q1:50 a1:80 q2:20"];
@@ -231,7 +231,7 @@ fn deepseek_reads_whole_units() {
     );
 }
 
-/// The provider's first rule: a request leaves two units, at the end of the input and at the end of
+/// The provider's first rule: a request stores two units, at the end of the input and at the end of
 /// the output.
 #[test]
 fn deepseek_keeps_the_reply() {
@@ -240,7 +240,7 @@ fn deepseek_keeps_the_reply() {
     cache.reply(Duration::ZERO, &request("a1:80")[0]);
     let usage = cache.send(Duration::ZERO, &request("s:100 q1:50 a1:80 q2:20"));
     assert_eq!((usage.cached_input, usage.input), (230, 20));
-    // Another answer than the one it gave.
+    // A different answer than the one it gave.
     cache.reply(Duration::ZERO, &request("a2:80")[0]);
     let usage = cache.send(
         Duration::ZERO,
@@ -249,8 +249,8 @@ fn deepseek_keeps_the_reply() {
     assert_eq!(usage.cached_input, 250);
 }
 
-/// The provider's third rule: what parts from an earlier request is found up to the last interval
-/// before.
+/// The provider's third rule: a prefix that diverges from an earlier request is found up to the
+/// last interval.
 #[test]
 fn deepseek_cuts_units_at_intervals() {
     let rule = CacheRule {
@@ -290,8 +290,8 @@ fn a_slot_of_llama_cpp_knows_the_request_before() {
     assert_eq!(sums, [[0, 0, 10], [7, 0, 3], [7, 0, 3], [10, 0, 1]]);
 }
 
-/// A slot holds what it generated, and the last token of a prompt is computed even if all of it is
-/// known.
+/// A slot keeps the generated tokens, and the last token of a prompt is computed even if all of it
+/// is cached.
 #[test]
 fn local_servers_know_their_replies_but_compute_the_last_token() {
     for (rule, read) in [
@@ -370,7 +370,7 @@ proptest! {
     ) {
         let mut cache = cache(rule, 1_024);
         for (second, request) in requests.iter().enumerate() {
-            // The tokens are part of what a piece is.
+            // The number of tokens is part of a piece's identity.
             let piece = |(name, tokens, boundary): &(u8, u64, bool)| {
                 let hash = ContentHash::of(format!("{name} {tokens}").as_bytes());
                 CachePiece { hash, tokens: *tokens, blocks: 1, boundary: *boundary }
@@ -379,7 +379,7 @@ proptest! {
             let total = request.iter().map(|piece| piece.tokens).sum::<u64>();
             let usage = cache.send(Duration::from_secs(second as u64), &request);
             prop_assert_eq!(usage.all_input(), total);
-            // Sent again at once, nothing more can be found than all of it.
+            // If repeated at once, the request finds at least as much.
             let again = cache.clone().send(Duration::from_secs(second as u64), &request);
             prop_assert!(again.cached_input >= usage.cached_input, "{:?} then {:?}", usage, again);
         }

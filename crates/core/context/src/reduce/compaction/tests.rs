@@ -13,7 +13,7 @@ fn usage(input: u64, output: u64) -> Usage {
 
 #[test]
 fn due_at_a_share_of_the_usable_window() {
-    // Of 200,000 tokens 10,000 are kept free for the reply: 85 % of the rest are 161,500.
+    // Of 200,000 tokens 10,000 are reserved for the reply: 85 % of the rest are 161,500.
     let policy = Policy::default();
     let model = windowed();
     let due =
@@ -59,7 +59,7 @@ fn windowed() -> ModelSpec {
     }
 }
 
-/// What is archived whatever it frees.
+/// Plans a compaction, regardless of how little it frees.
 fn planned(history: &[Arc<Entry>]) -> Option<CompactionPlan> {
     let policy = Policy {
         compact_frees: f64::MIN_POSITIVE,
@@ -132,8 +132,8 @@ fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
     assert_eq!(ids, kept);
     assert_eq!(built.account.round, 14, "archived rounds still count");
 
-    // One round more than is kept: exactly that one is planned next, and both summaries stand
-    // first, oldest first.
+    // With one more round than is kept, exactly one is planned next, and both summaries come first,
+    // the older one before the newer.
     let plan = planned(&history).unwrap();
     assert_eq!((plan.rounds, plan.first_kept), (1, id(16)));
     assert!(
@@ -171,8 +171,8 @@ fn the_request_for_a_summary() {
     insta::assert_snapshot!(texts.join("\n\n--------\n\n"));
 }
 
-/// One round of so many blocks with results of about `size` tokens, after `before` rounds of an
-/// answer each.
+/// Returns `before` rounds of one answer each, followed by one round of `blocks` blocks with
+/// results of about `size` tokens.
 fn long_round(before: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
     let mut history = conversation(&"Ua".repeat(before));
     let first = history.len();
@@ -206,7 +206,7 @@ fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays
         )
     };
     let plan = automatic(&history).unwrap();
-    // A result takes 1,250 tokens and its call some more; 57,000 tokens are three tenths of the
+    // A result has 1,250 tokens and its call some more; 57,000 tokens are three tenths of the
     // usable window.
     assert_eq!(
         (plan.rounds, plan.steps, plan.subject().as_str()),
@@ -240,8 +240,8 @@ fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays
     );
 }
 
-/// A result that was cleared is a line in every request: archiving it for its whole size freed
-/// nothing and broke the prefix.
+/// A cleared result occupies one line in every request: archiving it as if it had its whole size
+/// freed nothing and broke the prefix.
 #[test]
 fn what_was_cleared_before_frees_nothing() {
     let history = long_round(2, 90, 1_000);
@@ -302,7 +302,7 @@ fn archives_keep_their_distance() {
     );
     assert!(early(&format!("U{}", "AT".repeat(30))));
     // An archive before the first of these inputs, and one while the fifth is answered, would be
-    // two in five inputs.
+    // two within five inputs.
     assert!(early("UaUaUaUaU") && early("UaUaUaUaUAT") && !early("UaUaUaUaUaUAT"));
     let gone_on = |shape: &str| has_gone_on(&conversation(shape), &Policy::default());
     assert!(

@@ -23,7 +23,8 @@ const PLAIN: Compression = Compression {
     protocol: ToolProtocol::Native,
 };
 
-/// Every `fixtures/compress/TOOL/SIZE.json` is an envelope; its compressed form stands beside it.
+/// Every `fixtures/compress/TOOL/SIZE.json` is an envelope; the file beside it has its compressed
+/// form.
 #[test]
 fn the_fixtures() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/compress");
@@ -90,8 +91,8 @@ fn tests_that_failed_are_named_whatever_is_left_out() {
     );
 }
 
-/// A tool gives no diff that is too long for it, and letters of several bytes are cut before they
-/// are many: the lines there are stay, and where the whole can be had is said.
+/// Diffs and lines that the tool itself has shortened: the remaining lines are kept, with a
+/// reference to the whole.
 #[test]
 fn what_the_tool_had_cut_already_is_left_out_too() {
     let text = |tool: &str, data: Value| {
@@ -159,7 +160,7 @@ fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
         ..Policy::default()
     };
     assert_eq!(compressed(&lengthy("UATaUAT"), &never), [false, false]);
-    // What would not become smaller stays whole.
+    // A result whose compressed form would not be smaller stays whole.
     assert_eq!(
         texts(&conversation("UATATaU"), &policy),
         ["result 2", "result 4"]
@@ -363,7 +364,7 @@ proptest! {
     }
 }
 
-/// Every tool with a rule of its own, and one without.
+/// Every tool with its own rule, and one without.
 const TOOLS: [&str; 18] = [
     "list_files",
     "glob",
@@ -385,7 +386,7 @@ const TOOLS: [&str; 18] = [
     "mcp__a__b",
 ];
 
-/// What a result's data may hold: the fields the rules know, with any value, and others.
+/// Generates data of results: fields that the rules use, with any value, and others.
 fn data() -> impl Strategy<Value = Value> {
     const KEYS: [&str; 12] = [
         "path",

@@ -84,7 +84,7 @@ fn one_side_of_a_block_brings_the_other_along() {
     assert_eq!((alone.ids, alone.along.len()), (vec![id(2)], 0));
     let span = choose(&[short(2), short(5)], EditReach::Span, &history, &Quarter).unwrap();
     assert_eq!(span.ids, [1, 2, 3, 4, 5].map(id));
-    // Even an edit that names half a block never splits it.
+    // An edit that names half a block does not split it.
     let edits = of([ContextEdit::Drop { ids: ids(&[2]) }]);
     let built = build(&history, &edits, &Policy::default()).unwrap();
     assert_eq!(sent(&built), [0, 4, 5, 6, 7].map(id));
@@ -136,7 +136,7 @@ fn what_cannot_be_edited_is_said() {
     );
 }
 
-/// A provider refused such a request: the first message must be the user's.
+/// A provider rejected such a request: the first message must be from the user.
 #[test]
 fn the_model_never_speaks_first() {
     let history = conversation("UATaUATaU");
@@ -155,7 +155,7 @@ fn the_model_never_speaks_first() {
     assert_eq!(roles, [Role::User, Role::Assistant]);
     assert_eq!(sent(&first)[1..], (1..9).map(id).collect::<Vec<_>>());
     assert!(words(&first).contains("[What was said before is left out.]"));
-    // A round that goes whole needs nobody to open it.
+    // A round that is dropped whole needs no user message.
     assert_eq!(
         sent(&without(&[0, 1, 2, 3]).unwrap()),
         (4..9).map(id).collect::<Vec<_>>()
@@ -219,7 +219,7 @@ fn a_summary_stands_where_its_messages_were() {
         "{said}"
     );
     assert_eq!(sent(&built).len(), 6);
-    // Restoring any of them brings all of them back.
+    // Restoring one of them restores all.
     let restored = of([edit, ContextEdit::Restore { ids: ids(&[6]) }]);
     let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
     assert_eq!(
@@ -240,14 +240,14 @@ fn a_fork_keeps_the_edits_of_what_it_keeps() {
             text: "The second round.".into(),
         },
     ]);
-    // Cut in the middle of what was summarised: half of it is there, and is sent.
+    // Cut in the middle of the summarized messages: the remaining ones are sent.
     let fork = &history[..7];
     let built = build(fork, &edits, &Policy::default()).unwrap();
     assert_eq!(sent(&built), [0, 1, 2, 3, 4, 5, 6].map(id));
     assert_eq!(built.request.segments[3].owner, MASKED);
 }
 
-/// Long results, a tight safe zone, rounds that are compressed and archived.
+/// Long results, a tight safe zone, and rounds that are compressed and archived.
 #[test]
 fn pins_survive_compression_pruning_and_archives() {
     let mut history = conversation(&"UATa".repeat(12));
@@ -281,7 +281,7 @@ fn pins_survive_compression_pruning_and_archives() {
     let pinned = build(&history, &edits, &policy).unwrap();
     assert!(whole(&pinned, 2) && !whole(&pinned, 6));
 
-    // Archived behind a summary: the pinned block stays, whole.
+    // Archived behind a summary: the pinned block stays whole.
     let mut archived = history.clone();
     let mut summary = Message::text(
         id(900),
@@ -298,7 +298,7 @@ fn pins_survive_compression_pruning_and_archives() {
     assert_eq!(sent_now[..3], [id(900), id(1), id(2)], "{sent_now:?}");
     assert!(whole(&built, 2) && !sent_now.contains(&id(0)) && !sent_now.contains(&id(6)));
 
-    // Left out by the ladder before, and remembered.
+    // Omitted by the ladder before, and remembered.
     let system = system();
     let model = model();
     let tools = tool_set(&["read_file"]);
@@ -345,7 +345,7 @@ fn the_next_request_has_one_named_break() {
 
 #[test]
 fn what_would_leave_nothing_to_answer_is_not_applied() {
-    // As after a rewind: what is being answered stands in the middle of what was summarised.
+    // As after a rewind: the current input lies in the middle of the summarized messages.
     let history = conversation("Ua");
     let mut history: Vec<_> = history.into_iter().take(1).collect();
     history.push(text(7, Role::User, "go on"));
@@ -379,12 +379,12 @@ fn edits_are_read_back_as_they_were_written() {
     assert!(edits.state().is_empty() && edits.all().len() == 3);
 }
 
-/// An edit at random places: what, where from, how far.
+/// Generates an edit: its kind, its start and its length.
 fn any_edit() -> impl Strategy<Value = (u8, f64, f64)> {
     (0_u8..6, 0.0_f64..1.0, 0.0_f64..0.3)
 }
 
-/// The edit as a person would make it, if it can be made.
+/// Returns the edit as a person would make it, or `None` if that is not possible.
 fn made(
     edits: &Edits,
     history: &[Arc<Entry>],
@@ -439,7 +439,7 @@ fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestC
             continue;
         };
         edits.push(edit);
-        // Blocks and roles are checked on the way; what was accepted can be sent.
+        // Building checks blocks and roles; accepted edits give a valid request.
         let built = build(history, &edits, &policy);
         prop_assert!(built.is_ok(), "{:?}: {:?}", edits, built.err());
         let built = built.unwrap();

@@ -9,7 +9,7 @@ use crate::policy::View;
 use crate::testing::{Quarter, calls, id, lengthy, model, result, system, text, tool_set};
 use crate::{Assembly, Cleared, Compress, LadderStep, Policy, SafeZone, assemble};
 
-/// An input, then one step with a result of each of these sizes in bytes.
+/// Returns an input and one step with a result of each of these sizes in bytes.
 fn one_step(sizes: &[usize]) -> Vec<Arc<Entry>> {
     let ids: Vec<_> = (0..sizes.len())
         .map(|number| format!("call-{number}"))
@@ -158,8 +158,8 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 }
 
 proptest! {
-    /// Whatever the policy, a result that no assistant message follows is sent whole as long as it fits: also one of an
-    /// interrupted round that the user has gone on from.
+    /// With any policy, a result that no assistant message follows is sent whole as long as it
+    /// fits, even one of an interrupted round that the user has continued.
     #[test]
     fn unseen_results_are_sent_whole(
         before in "(UA[T]{1,3}){0,4}",

@@ -7,7 +7,7 @@ use crate::{
     render_system,
 };
 
-/// `rounds` rounds of one block with a result of about `size` tokens.
+/// Returns `rounds` rounds of one block with a result of about `size` tokens.
 fn rounds(rounds: usize, size: usize) -> Vec<Arc<Entry>> {
     let mut history = Vec::new();
     for round in 0..rounds {
@@ -50,7 +50,7 @@ impl Bench {
         };
         Self {
             history,
-            // Pruning keeps everything here: the ladder is what is tested.
+            // Pruning keeps everything: these tests are about the ladder.
             policy: Policy {
                 safe_zone: Some(SafeZone::Share(0.9)),
                 prune_keep: Some(1_000),
@@ -190,7 +190,7 @@ fn then_the_system_layer_is_shortened() {
 
 #[test]
 fn the_last_resort_is_the_newest_step_and_the_request() {
-    // Arguments of the newest call are not results: no excerpt is made of them.
+    // Arguments of the newest call are not results: they get no excerpt.
     let mut history: Vec<_> = rounds(1, 200)
         .into_iter()
         .chain(rounds_from(4, 3, 10))
@@ -228,7 +228,7 @@ fn the_last_resort_is_the_newest_step_and_the_request() {
     );
 }
 
-/// One running round that starts with message `number` and has this many blocks.
+/// Returns one running round that starts with message `number` and has `blocks` blocks.
 fn rounds_from(number: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
     let mut history = vec![text(number, Role::User, "a long one")];
     for block in 0..blocks {
@@ -272,7 +272,7 @@ fn tools_keep_names_and_types() {
     assert_eq!(short.specs[0].parameters, expected);
 }
 
-/// No cliff: of one long round as many of the newest steps stay as fit, and what the user said.
+/// No cliff: of one long round the input stays, and as many of the newest steps as fit.
 #[test]
 fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
     let mut bench = Bench::new(rounds_from(0, 200, 60));
@@ -296,7 +296,7 @@ fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
         owners.contains(&"ledger") && owners.contains(&"reminder:todo"),
         "{owners:?}"
     );
-    // The next request extends it.
+    // The next request extends this one.
     bench.cleared = built.account.cleared.clone().unwrap();
     let before = ids(&built);
     bench.history.extend(rounds_from(1_000, 1, 10).split_off(1));

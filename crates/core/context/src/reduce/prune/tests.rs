@@ -35,7 +35,7 @@ fn build_with_tools(
     assemble(&Snapshot { cleared, ..plain }).unwrap()
 }
 
-/// An input and `steps` blocks with results of 1,000 tokens each.
+/// Returns an input and `steps` blocks with results of 1,000 tokens each.
 fn long(steps: usize) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for step in 0..steps {
@@ -185,12 +185,12 @@ fn what_was_cleared_stays_cleared() {
     let first = build(&history, &policy(8_000), None);
     let cleared = first.account.cleared.clone().unwrap();
     assert_eq!(cleared.ids.len(), cleared_ids(&first).len());
-    // Even if it would fit again, and nothing new is decided while it fits.
+    // Even if the results would fit again; no new result is cleared while the request fits.
     history.truncate(11);
     let later = build(&history, &policy(8_000), Some(&cleared));
     assert_eq!(cleared_ids(&later), cleared_ids(&first));
     assert_eq!(later.account.cleared, None);
-    // A larger zone takes the decisions back.
+    // A larger zone reverts the decisions.
     let larger = build(&history, &policy(100_000), Some(&cleared));
     assert!(cleared_ids(&larger).is_empty());
 }
@@ -199,7 +199,7 @@ fn what_was_cleared_stays_cleared() {
 fn it_waits_while_it_would_clear_little_and_the_request_fits() {
     let history = long(7);
     let whole = build(&history, &policy(1_000_000), None).request.tokens();
-    // One result can go, which is less than a tenth of the zone.
+    // One result can be cleared, which is less than a tenth of the zone.
     let zone = SafeZone::Tokens(whole * 20 - 1);
     let small = Policy {
         safe_zone: Some(zone),
@@ -348,7 +348,7 @@ proptest! {
         prop_assert!(after.request.tokens() <= before.request.tokens());
         prop_assert!(after.account.pruning_steps <= 2 * history.len());
         prop_assert!(after.request.segments.iter().all(|one| one.owner != CLEARED || one.layer == Layer::History));
-        // Decisions only ever grow, and the next request repeats the same bytes.
+        // Decisions only ever grow, and the next request repeats the bytes.
         if let Some(cleared) = &after.account.cleared {
             let again = build(&history, &policy(zone), Some(cleared));
             prop_assert_eq!(&again.request, &after.request);
@@ -388,7 +388,7 @@ fn a_corrected_factor_does_not_take_pruning_back() {
     assert!(cleared_ids(&build(1.2, None)).len() < cleared.ids.len());
 }
 
-/// A step with one call of each of these tools; all results arrive in one message.
+/// Returns a step with one call of each of these tools; all results arrive in one message.
 fn step(number: usize, named: &[(&str, String)], texts: &[String]) -> [Arc<Entry>; 2] {
     let calls = named
         .iter()

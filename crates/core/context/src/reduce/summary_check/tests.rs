@@ -21,14 +21,14 @@ fn plan(messages: Vec<Arc<Entry>>) -> CompactionPlan {
     }
 }
 
-/// A summary in the form, with this text in its first section.
+/// Returns a valid summary with `text` in its first section.
 fn formed(text: &str) -> String {
     format!(
         "## Objectives & Status\n{text}\n\n## Technical Context\nRust 1.95\n\n## Completed Milestones\n- a.rs – read"
     )
 }
 
-/// A call and its result.
+/// Returns a call and its result.
 fn deed(number: usize, name: &str, arguments: &str, envelope: Envelope) -> [Arc<Entry>; 2] {
     let call_id = format!("call-{number}");
     let asked = Message::new(
@@ -188,8 +188,8 @@ fn every_line_names_the_messages_it_comes_from() {
     );
 }
 
-/// Users of four languages who have pasted a long English log: their summaries are in their own
-/// language, or in English.
+/// Users of four languages pasted a long English log: their summaries may be in their own language,
+/// or in English.
 #[test]
 fn a_pasted_log_is_not_the_users_language() {
     let log =
@@ -214,7 +214,8 @@ fn a_pasted_log_is_not_the_users_language() {
     }
 }
 
-/// Where steps of a round are archived, what the user said stays and is not among them.
+/// If only steps of a round are archived, the user's input stays and is not among the archived
+/// messages.
 #[test]
 fn the_users_language_is_known_where_only_steps_are_archived() {
     let said = [text(
@@ -240,8 +241,7 @@ fn the_users_language_is_known_where_only_steps_are_archived() {
     );
 }
 
-/// What haft says of mentioned files, what was piped in, nudges and notices are no orders of the
-/// user's.
+/// Text that haft adds to mentions, piped text, nudges and notices are no instructions of the user.
 #[test]
 fn only_the_users_own_words_are_instructions() {
     let mention = crate::treat_input(
@@ -411,7 +411,7 @@ fn summary_is_stored_in_the_form() {
     );
 }
 
-/// Sessions of inputs with and without orders, edits and commands.
+/// Generates sessions of inputs with and without instructions, edits and commands.
 fn any_session() -> impl Strategy<Value = CompactionPlan> {
     let step = prop_oneof![
         "[a-z ]{0,60}".prop_map(|words| (0_u8, words, 0_i64)),

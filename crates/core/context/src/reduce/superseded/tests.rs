@@ -7,7 +7,8 @@ use crate::build::rounds::Timeline;
 use crate::repair;
 use crate::testing::{Quarter, at, call, entry, id, named_result, text};
 
-/// A conversation of one call a line: `name arguments`, with ` !` at the end where it fails.
+/// Returns a conversation of one call per line: `name arguments`, with ` !` at the end of a failed
+/// one.
 fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for line in lines {
@@ -39,7 +40,7 @@ fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
     history
 }
 
-/// Which of the calls have become obsolete.
+/// Returns the indices of the superseded calls.
 fn obsolete(lines: &[&str]) -> Vec<usize> {
     let items = Timeline::new(repair(&calls(lines), &Quarter)).items;
     let mut found: Vec<_> = superseded(&items)

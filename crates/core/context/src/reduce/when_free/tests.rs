@@ -31,7 +31,7 @@ fn priced(rule: CacheKind) -> ModelSpec {
     }
 }
 
-/// `(w − r)/r · R/X`: 11.5 requests where as much is written again as is saved.
+/// `(w − r)/r · R/X`: 11.5 requests if an edit rewrites as many tokens as it saves.
 #[test]
 fn an_edit_pays_from_the_break_even_on() {
     let edit = PrefixEdit {
@@ -64,7 +64,7 @@ fn an_edit_pays_from_the_break_even_on() {
     );
 }
 
-/// A conversation with results of 100 lines, as the engine carries it.
+/// A conversation with results of 100 lines, with the state that the engine keeps.
 struct World {
     model: ModelSpec,
     policy: Policy,
@@ -115,8 +115,8 @@ impl World {
         .unwrap()
     }
 
-    /// The next request: `t` for a compressed result, `.` for a cleared one; and why it breaks the
-    /// prefix.
+    /// Sends the next request; returns its letters, with `t` for a compressed and `.` for a cleared
+    /// result, and the cause of a break.
     fn send(&mut self, shape: &str) -> (String, Option<Cause>) {
         self.history = long_results(&conversation(shape));
         let assembly = self.build();
@@ -152,7 +152,8 @@ impl World {
     }
 }
 
-/// The conversation with every result a listing of 100 entries, of which 20 survive compression.
+/// Returns the conversation with every result a listing of 100 entries, of which compression keeps
+/// 20.
 fn long_results(history: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
     let long = |entry: &Arc<Entry>| {
         let mut message = entry.message.clone();
@@ -223,7 +224,7 @@ fn a_price_decides_on_a_warm_cache() {
     assert_eq!(world.carried.compressed_rounds, 61, "sixty requests do");
 }
 
-/// A conversation whose safe zone holds three whole results.
+/// Returns a conversation whose safe zone holds three whole results.
 fn narrow() -> World {
     let mut world = World::new();
     world.policy.compress = Some(Compress::Never);
@@ -253,13 +254,13 @@ fn one_break_makes_room_for_long() {
     let mut world = narrow();
     world.send("UAT");
     world.send("UATaUAT");
-    // Compression alone would bring it below the zone, and the next steps above it again.
+    // Compression alone would keep the request below the zone only until the next steps.
     assert_eq!(
         world.send("UATaUATATAT"),
         ("SUA.AUA.A.AT".into(), Some(Cause::Pruning))
     );
-    // What was cleared is not counted once more: nothing is above the zone, so nothing is
-    // compressed for want of room.
+    // Cleared results are not counted again: the request is below the zone, so nothing is
+    // compressed for lack of room.
     assert_eq!(world.send("UATaUATATATaU"), ("SUA.AUA.A.ATAU".into(), None));
     assert_eq!(
         world.send("UATaUATATATaUAT"),
@@ -271,7 +272,7 @@ fn one_break_makes_room_for_long() {
 fn at_a_cold_point_obsolete_results_go_too() {
     let mut world = World::new();
     world.policy.prune_keep = Some(1);
-    // Every call of these conversations reads the same file.
+    // Every call of these conversations reads one file.
     assert_eq!(
         world.send("UATATAT"),
         ("SUA.A.AT".into(), None),
@@ -305,7 +306,8 @@ proptest! {
             prop_assert!(*cold == 0 || broken.is_none(), "{:?}", broken);
             let waiting = assembly.request.segments.iter().filter(|one| one.owner == "history" && one.entry.message.role == Role::Tool);
             if *cold == 0 {
-                // Only results of the running round are whole, and those of an interrupted round that were not seen yet.
+                // Only results of the running round are whole, and unseen results of an interrupted
+                // round.
                 let opens = |entry: &Arc<Entry>| entry.message.opens_round();
                 let start = world.history.iter().rposition(opens).unwrap_or(0);
                 let replies = |entry: &Arc<Entry>| entry.message.role == Role::Assistant;

@@ -138,7 +138,7 @@ fn an_agent_is_told_of_itself_and_the_others() {
     assert!(hub.has_group_for("a") && hub.has_group_for("c"));
 }
 
-/// Takes its time, and counts how many do so at once.
+/// A recipient that delivers slowly and counts concurrent deliveries.
 struct Slow {
     now: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
@@ -182,8 +182,8 @@ async fn deliveries_run_side_by_side_within_the_limit() {
     assert_eq!(most.load(Ordering::SeqCst), at_once());
 }
 
-/// 200 agents in 20 groups of 30, some in several: everybody writes to every group it is in and to
-/// its neighbour, all at once.
+/// 200 agents in 20 overlapping groups of 30 members. All agents write at once to each of their
+/// groups and to the next agent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_agents_get_every_message_exactly_once() {
     const AGENTS: usize = 200;

@@ -1,4 +1,4 @@
-//! Totals, limits and factors, without a model.
+//! Tests of totals, limits and factors, without a model.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn what_is_spent_is_in_the_totals_and_in_the_shared_budget() {
         (meter.usage().total(), budget.tokens(), meter.spent().tokens),
         (1_100_000, 1_100_000, 1_100_000)
     );
-    // Another turn: the totals begin anew, the budget does not.
+    // The next turn: the totals start at zero, the budget does not.
     meter.begin(Some(price()));
     assert_eq!((meter.usage().total(), budget.tokens()), (0, 1_100_000));
     assert!((meter.spent().usd - 2.0).abs() < 1e-9);

@@ -80,7 +80,8 @@ fn admit_one(
     }
 }
 
-/// Tool, arguments, stop reason, calls from it to the end of the reply, and what comes of it.
+/// Tool, arguments, stop reason, number of calls from this one to the end of the reply, and the
+/// expected result.
 type Case<'a> = (&'a str, &'a str, &'a StopReason, usize, Result<(), &'a str>);
 
 #[test]
@@ -147,8 +148,8 @@ fn an_unknown_tool_gets_near_names() {
     assert_eq!(unknown_tool("zzz", &registry()), all);
 }
 
-/// Every deferred tool is found by its name, with its schema, and is what a call of its own name or
-/// through another tool means.
+/// `tool_search` finds each deferred tool by name and returns its schema, and a call under the
+/// tool's own name or through another tool resolves to it.
 #[tokio::test]
 async fn every_deferred_tool_is_found_and_callable() {
     let supervisor = Arc::new(haft_sandbox::Supervisor::for_tests().unwrap());

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// A tool that does nothing but say that it ran.
+/// A tool that only reports that it ran.
 struct Fake(ToolSpec, Access);
 
 impl Fake {
@@ -55,7 +55,7 @@ impl Tool for Fake {
     }
 }
 
-/// Answers in order, and keeps what it was asked.
+/// An approver that gives the scripted replies in order and records the requests.
 struct Scripted {
     answers: Mutex<VecDeque<ApprovalReply>>,
     asked: Mutex<Vec<Approval>>,
@@ -134,8 +134,8 @@ fn line(command: &str) -> Value {
     json!({ "command": command, "requires_approval": false })
 }
 
-/// A small model wanted to leave the sandbox for everything, and on being refused sent the same
-/// again.
+/// Regression test: a small model requested to leave the sandbox for every command, and repeated
+/// the request after each refusal.
 #[tokio::test]
 async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
     let decide = async |confinement, rule: &str, more: Value| {
@@ -168,8 +168,8 @@ async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
         told.contains("send the same call without `sandbox`") && !told.contains("yolo"),
         "{told}"
     );
-    // What is asked anyway, or because the model wants a person to look at it, is no less refused
-    // inside.
+    // A request to leave is refused in the sandbox, too, if the call needs approval anyway or the
+    // model requests a review.
     for (rule, more) in [(none, outside.clone()), (all, approval)] {
         let told = decide(Confinement::Sandbox, rule, more).await.unwrap_err();
         assert!(!told.contains("without `sandbox`"), "{told}");
@@ -254,7 +254,7 @@ async fn where_nobody_can_be_asked_asking_means_no() {
     assert!(!outside.wants_person);
 }
 
-/// Returns what a refusal of `arguments` names behind "with".
+/// Returns the part of the refusal of `arguments` that follows "The user can allow it with".
 async fn advice(permit: &Permit, tool: &Fake, arguments: &Value, opinion: Opinion) -> String {
     let denied = permit
         .decide(tool, &context(), arguments, opinion, ProjectFiles::Still)
@@ -282,7 +282,7 @@ async fn refusal_names_only_what_allows_the_call() {
     let terminal = "an answer at a terminal: `haft`, or `haft run --ask`.";
     let rule = "`haft permissions add \"execute_command(make)\"`";
     let auto = "`--permission-mode auto` (all commands, inside the sandbox)";
-    // Without a sandbox, no mode but the one that is never named would run it.
+    // Without a sandbox, only the mode that no advice names would run the command.
     assert_eq!(
         advice(&none, &execute(), &line("make"), Opinion::None).await,
         format!("{rule}.")
@@ -300,7 +300,7 @@ async fn refusal_names_only_what_allows_the_call() {
         advice(&held, &execute(), &line("python3 -m pytest"), Opinion::None).await,
         format!("{auto}.")
     );
-    // A hook wants a person to be asked, whatever rules and modes allow.
+    // A hook requires approval regardless of rules and modes.
     assert_eq!(
         advice(&held, &execute(), &line("make"), Opinion::Ask).await,
         terminal
@@ -377,7 +377,7 @@ async fn a_person_sees_the_whole_and_decides() {
             .await,
         Ok(Granted::default())
     );
-    // Remembered: it is not asked again.
+    // The approval was remembered: no second request.
     assert_eq!(
         permit
             .decide(

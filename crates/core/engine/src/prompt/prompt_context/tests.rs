@@ -1,4 +1,4 @@
-//! What is offered and known of a project, without a model.
+//! Tests of the tools and knowledge that a prompt offers, without a model.
 
 use std::path::Path;
 
@@ -344,7 +344,7 @@ async fn useful_ranges_are_reminded_of_with_their_lines() {
     );
 }
 
-/// Every protocol in every language.
+/// Returns every combination of protocol and language.
 fn every_form() -> impl Iterator<Item = (ToolProtocol, PromptLanguage)> {
     let protocols = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
     let languages = [PromptLanguage::English, PromptLanguage::Chinese];
@@ -353,11 +353,11 @@ fn every_form() -> impl Iterator<Item = (ToolProtocol, PromptLanguage)> {
         .flat_map(move |protocol| languages.map(|language| (protocol, language)))
 }
 
-/// Pairs of statements of which a model must never read both.
+/// Pairs of statements that must never appear together in what a model reads.
 const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 
-/// Everything a model is told besides the descriptions of tools, with the names of the tools it is
-/// offered.
+/// Returns the names of the offered tools, and everything the model reads except the descriptions
+/// of tools.
 fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
     let registry = prompt.registry();
     let tools = prompt.registry().told();
@@ -371,7 +371,7 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
     let input = prompt.system_input(config, role.as_deref());
     let advertised = haft_model::call_format(config.model.tool_protocol, language, &[]);
     assert_eq!(advertised, None, "without tools there is nothing to say");
-    // How a call is written is told by the protocol; the tools below it describe themselves.
+    // The protocol defines how a call is written; the tools after it describe themselves.
     let format = input
         .call_format
         .map(|text| text.split("# Tools").next().unwrap_or_default().to_owned());
@@ -479,7 +479,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
     }
 }
 
-/// A small model takes an example for a fact, and calls whatever is named.
+/// Small models take examples for facts and call every tool that is named.
 #[tokio::test]
 async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     let (folder, store, transcript) = transcript().await;
@@ -493,7 +493,7 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
         for profile in haft_tool::PROFILES {
             let mut config = config(folder.path());
             (config.model.tool_protocol, config.policy.prompt_language) = (protocol, language);
-            // Chosen by the model itself.
+            // The model selects this one itself.
             let small = profile == "small";
             config.model.profile = if small {
                 ModelProfile::Small
@@ -542,7 +542,8 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     }
 }
 
-/// What haft says in Chinese is Chinese, names, code and keys aside, and names the same things.
+/// Chinese texts are entirely Chinese, except for names, code and keys, and use the names of the
+/// English texts.
 #[tokio::test]
 async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
     let (folder, store, transcript) = transcript().await;
@@ -603,7 +604,7 @@ async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
     let text = |prompt: &PromptContext| prompt.system().message.joined_text();
     let english = text(&english);
     let chinese = text(&chinese);
-    // Where the English text says `path:line`, the Chinese one says it in Chinese.
+    // `path:line` of the English text is translated in the Chinese text.
     let mut named = names(&english);
     named.remove("path:line");
     assert_eq!(named, names(&chinese), "{chinese}");

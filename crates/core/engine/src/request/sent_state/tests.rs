@@ -1,4 +1,4 @@
-//! What is remembered between requests, without a model.
+//! Tests of the state kept between requests, without a model.
 
 use haft_model::O200k;
 use haft_types::{Origin, Part};
@@ -54,7 +54,7 @@ async fn edits_are_stored_before_they_apply() {
         restored(store.as_ref(), &transcript).await.edits(),
         sent.edits()
     );
-    // Another process has stored what this one does not understand: it is not overwritten.
+    // Another process stored a document of an unknown form: it is not overwritten.
     store
         .set_state(
             transcript.id(),

@@ -1,4 +1,4 @@
-//! Messages in memory and in the store, without a model.
+//! Tests of messages in memory and in the store, without a model.
 
 use haft_model::O200k;
 use haft_store::{SqliteStore, Store, StoreConfig};
@@ -14,7 +14,7 @@ use crate::stored_state::FailedSummaries;
 
 const SECRET: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
-/// A transcript in a store of its own.
+/// Returns a transcript in a new store.
 pub(crate) async fn transcript() -> (tempfile::TempDir, Arc<dyn Store>, Transcript) {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(FakeClock::default());
@@ -102,7 +102,7 @@ async fn the_first_message_brings_the_conversation_into_being() {
         "what is in memory is what is stored"
     );
     assert!(!stored[0].joined_text().contains(SECRET));
-    // Documents are kept beside it.
+    // Other documents are stored with the conversation.
     transcript.keep_state(&FailedSummaries(1)).await.unwrap();
     let kept = stored_state::read::<FailedSummaries>(store.as_ref(), transcript.id())
         .await

@@ -1,10 +1,9 @@
-//! How often characters are looked at: at most twice each, whatever they are and however they
-//! arrive.
+//! Tests that the parsers examine each character at most twice, for every input and every split.
 
 use super::*;
 
 const MEGABYTE: usize = 1 << 20;
-/// Enough to tell linear from quadratic, without taking seconds.
+/// Large enough to distinguish linear from quadratic time, small enough to finish within seconds.
 const MANY: usize = 1 << 16;
 
 #[test]

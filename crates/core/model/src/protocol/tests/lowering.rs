@@ -1,4 +1,4 @@
-//! What was said before, as a model of each protocol reads it.
+//! Tests the form in which models of each protocol read earlier messages.
 
 use std::fmt::Write as _;
 

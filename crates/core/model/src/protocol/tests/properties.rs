@@ -1,4 +1,4 @@
-//! What must hold for every text.
+//! Properties of the parsers that must hold for every text.
 
 use haft_types::{Envelope, Message, MessageId, Part, Role, Timestamp, ToolCall, ToolResult};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::protocol::{ThoughtMaker, lower};
 
-/// Texts made of what the parsers look for, whole and in pieces.
+/// Generates texts made of whole and partial parser keywords.
 fn text() -> impl Strategy<Value = String> {
     let words = prop_oneof![
         Just("<read_file>"),
@@ -109,7 +109,7 @@ proptest! {
         }
     }
 
-    /// What goes back to a model reads as what it wrote.
+    /// Calls that are sent back to a model parse to what the model wrote.
     #[test]
     fn a_written_call_reads_back(path in "[ -~äß世🌍]{0,20}", content in "[ -~äß世🌍\n\r\t<>&\"\\\\]{0,60}") {
         let arguments = json!({ "path": path, "content": content });
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// A result is user text whatever it holds, and nothing of it is changed.
+    /// A result becomes user text unchanged, whatever it contains.
     #[test]
     fn results_are_not_escaped(output in "[ -~äß世🌍\n<>&\"]{0,60}") {
         let envelope = Envelope::success(output.clone());

@@ -1,4 +1,4 @@
-//! Whole replies: the codec of an API and a parser together.
+//! Tests whole replies: an API's codec together with a parser.
 
 use haft_types::{
     Api, Entry, Layer, Message, MessageId, Part, Request, Role, Segment, StopReason, Timestamp,
@@ -37,7 +37,7 @@ fn ids() -> CallIds {
     })
 }
 
-/// Reads a reply that arrives as these chat chunks.
+/// Decodes a reply that arrives as `chunks` of a chat API.
 fn read(
     protocol: ToolProtocol,
     tools: Vec<ToolSpec>,

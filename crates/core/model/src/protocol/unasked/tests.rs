@@ -1,4 +1,4 @@
-//! The written rules, on replies of both kinds.
+//! Tests the rules on replies that contain calls and on replies that only quote them.
 
 use haft_types::{Thinking, Usage};
 
@@ -68,7 +68,7 @@ fn replies_of_both_kinds_are_told_apart() {
             .map(|call| format!("{} {}", call.name, call.arguments.replace('\n', "⏎")))
             .collect();
         if title.starts_with("refused") {
-            // Handed on to be answered; the check of calls lets none of these run.
+            // Passed on so that the model gets a result; the check of calls lets none of these run.
             refused += 1;
             assert_eq!(found.len(), wanted.lines().count(), "{title}");
             let cannot_run = |call: &&ToolCall| {

@@ -1,5 +1,5 @@
-//! Event streams by the standard: each file of `fixtures/sse` gives the events listed beside it,
-//! however it is cut.
+//! Tests of event streams: each file of `fixtures/sse` gives the events listed in the file beside
+//! it, for every split.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -11,7 +11,7 @@ use sse_stream::{Error, Sse, SseByteStream};
 
 fn read(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Result<Sse, Error>> {
     let pieces: Vec<_> = pieces.into_iter().map(Ok::<_, Infallible>).collect();
-    // All pieces are there, so nothing is waited for.
+    // All pieces are available, so the future completes at once.
     SseByteStream::new(stream::iter(pieces))
         .collect()
         .now_or_never()
@@ -22,7 +22,7 @@ fn events(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Sse> {
     read(pieces).into_iter().collect::<Result<_, _>>().unwrap()
 }
 
-/// What is told of an event: those without data are nothing to the decoders.
+/// Returns the events with data, as JSON; decoders ignore the others.
 fn shown(events: Vec<Sse>) -> Value {
     let show = |event: Sse| {
         let data = event.data?;
@@ -75,7 +75,7 @@ fn a_line_of_a_megabyte_is_a_line() {
     }
 }
 
-/// Nothing is replaced: what is not UTF-8 ends the stream with an error.
+/// No byte is replaced: invalid UTF-8 ends the stream with an error.
 #[test]
 fn bytes_that_are_not_text_are_an_error() {
     let raw = Bytes::from_static(b"data: good\n\ndata: b\xffd\n\ndata: never\n\n");

@@ -1,5 +1,5 @@
-//! The promise the context engine builds on: a request that only appends segments only appends
-//! bytes.
+//! Tests the guarantee the context engine relies on: appending segments to a request only appends
+//! bytes to its body.
 
 use bytes::Bytes;
 use haft_types::{Envelope, Image, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus};
@@ -10,8 +10,8 @@ use crate::wire::Encoder;
 
 const PROTOCOLS: [ToolProtocol; 3] = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
 
-/// A unit of conversation after which a request may end: a message, or a block with all its
-/// results.
+/// Generates a unit of conversation after which a request may end: a message, or a block with all
+/// its results.
 fn unit() -> impl Strategy<Value = Vec<Message>> {
     let text = "[ -~äß世🌍\n\"\\\\]{0,12}";
     let picture = any::<bool>();
@@ -91,7 +91,7 @@ fn segments(units: &[Vec<Message>], boundaries: &[bool]) -> Vec<Segment> {
         .collect()
 }
 
-/// Without the markers, and without what closes the body.
+/// Returns the body without cache markers and without its closing brackets.
 fn comparable(body: Bytes) -> String {
     let text = String::from_utf8(body.into()).unwrap();
     let text = text.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
@@ -120,7 +120,7 @@ proptest! {
             let first = encoder.body(&shorter);
             let second = encoder.body(&longer);
             prop_assert!(serde_json::from_slice::<serde_json::Value>(&second).is_ok());
-            // The cache of fragments changes nothing.
+            // The cache of fragments does not affect the body.
             prop_assert_eq!(&second, &Encoder::new(settings(api)).body(&longer));
             let first = comparable(first);
             let second = comparable(second);

@@ -1,5 +1,5 @@
-//! Recorded shapes of replies, streamed and whole, compared with snapshots; any cut into chunks
-//! gives the same.
+//! Compares recorded forms of replies, streamed and whole, with snapshots; the result must not
+//! depend on the split into chunks.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ fn new_decoder(api: Api) -> Box<dyn Decode> {
     decoder(api, CallIds::after(&asked))
 }
 
-/// What became of a reply: its deltas, then the reply or why there is none.
+/// Returns a text of the deltas followed by the reply or the error.
 fn account(deltas: &[Delta], end: Result<Box<dyn Decode>, String>) -> String {
     let mut text = String::new();
     for delta in deltas {
@@ -121,7 +121,7 @@ fn streams_are_read_as_in_the_snapshots_however_they_are_cut() {
     }
 }
 
-/// Line ends are the server's choice.
+/// Servers choose their line endings.
 #[test]
 fn carriage_returns_change_nothing() {
     for api in Api::ALL {
@@ -149,8 +149,7 @@ fn bytes_that_are_not_utf8_end_the_reply() {
     }
 }
 
-/// Every cut of a stream before its end is either a drop or, once the message has ended, the whole
-/// message.
+/// A stream cut before its end gives an error or, once the message has ended, the whole message.
 #[test]
 fn a_cut_stream_is_never_taken_for_a_shorter_reply() {
     for api in Api::ALL {

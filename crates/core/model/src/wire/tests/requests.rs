@@ -1,4 +1,4 @@
-//! Whole bodies, compared with snapshots; and the few things a pretty-printed snapshot does not
+//! Compares whole bodies with snapshots, and tests details that a pretty-printed snapshot does not
 //! show.
 
 use haft_types::{CacheKind, Image, ToolCall};
@@ -84,7 +84,7 @@ fn bodies_are_as_in_the_snapshots() {
     }
 }
 
-/// DeepSeek and Kimi refuse a history in which a reply with calls lacks the field, even where there
+/// DeepSeek and Kimi reject a history in which a reply with calls lacks the field, even if there
 /// was no reasoning.
 #[test]
 fn reasoning_goes_back_with_calls_to_models_that_want_it() {
@@ -286,7 +286,8 @@ fn at_most_four_markers_the_first_and_the_last() {
     }
 }
 
-/// Tools come before the system text; without one they carry its marker, as long as there is room.
+/// Tools precede the system text; without a system text they carry its marker, if fewer than four
+/// are used.
 #[test]
 fn tools_carry_the_first_marker_when_there_is_no_system_text() {
     let tool = ToolSpec {

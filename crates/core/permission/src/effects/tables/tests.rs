@@ -7,7 +7,7 @@ use haft_types::Decision;
 use super::{CommandForm, FILES, InputUse, NameList, ProgramEntry, ProgramTables, tables};
 use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions};
 
-/// Fails on names that stand in the list, or in one of the lists before, already.
+/// Asserts that no name of the list is in `seen`, and adds them.
 fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
     assert!(
         names.iter().next().is_some(),
@@ -24,13 +24,13 @@ fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
     }
 }
 
-/// Letters of options, none of them twice.
+/// True if the text consists of distinct option letters.
 fn are_letters(letters: &str) -> bool {
     letters.chars().all(|c| c.is_ascii_alphanumeric())
         && letters.chars().collect::<BTreeSet<_>>().len() == letters.len()
 }
 
-/// Options without their dashes.
+/// True if the list consists of distinct long options without dashes.
 fn are_long(options: &NameList) -> bool {
     options
         .iter()
@@ -52,7 +52,7 @@ fn a_program_is_run_in_one_way() {
     for names in [&tables.shells, &tables.foreign_shells, &tables.find] {
         all_new(&mut seen, names);
     }
-    // Of a launcher one way to run something may be known.
+    // A launcher may also be listed in one other table.
     all_new(&mut seen.clone(), &tables.launchers);
     for wrapper in &tables.wrappers {
         all_new(&mut seen, &wrapper.names);
@@ -141,9 +141,9 @@ fn says_something(program: &ProgramEntry) -> bool {
         || program.assignments
 }
 
-/// A word for each program that something is known of, and a letter for each shape of its words:
-/// what a rule for the program covers is `a`, what is asked is `?`. A change of the data that
-/// changes a decision shows here.
+/// One word for each listed program and one letter for each form of its arguments: `a` if a rule
+/// for the program allows the form, `?` if it needs approval. A change of the tables that changes a
+/// decision shows here.
 #[test]
 fn every_program_is_decided_as_before() {
     const SHAPES: [&str; 40] = [
@@ -218,7 +218,7 @@ fn every_program_is_decided_as_before() {
             format!("execute_command({name}:*)"),
             "execute_command(ls:*)".to_owned(),
         ] {
-            // `time` and `coproc` are words of the shell itself, which no rule can name.
+            // `time` and `coproc` are keywords of the shell, which no rule can name.
             if let Ok(rule) = PermissionRule::parse(&rule, None) {
                 rules = rules.with(Decision::Allow, rule);
             }

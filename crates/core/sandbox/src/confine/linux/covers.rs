@@ -400,7 +400,7 @@ mod tests {
             let held = place.cover();
             let lock = held.list.try_clone().unwrap();
             std::mem::forget(held);
-            // What the kernel does for a killed process.
+            // The kernel unlocks the file when a process is killed.
             lock.unlock().unwrap();
         };
         left(&place);

@@ -182,7 +182,8 @@ mod tests {
             self.project.path().join(name)
         }
 
-        /// What is found so many seconds from now, and how many folders were known.
+        /// Returns the protected files found `later` seconds from now, and the number of folders
+        /// that were known.
         fn look(&self, later: u64) -> (Vec<String>, usize) {
             self.look_for(names::looked_for(), later)
         }
@@ -230,7 +231,7 @@ mod tests {
             "all but the project's own and the one with a protected name"
         );
 
-        // However its times are set back, a folder into which something was put has changed.
+        // Adding an entry changes a folder even if its times are set back.
         let times = fs::metadata(memory.path("a/b"))
             .unwrap()
             .modified()
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(memory.look(60).0, ["a/b/.git".to_owned(), git()]);
         fs::remove_dir(memory.path("a/b/.git")).unwrap();
 
-        // Another folder in its place, and a link.
+        // The folder is replaced by another one, and by a link.
         memory.look(60);
         fs::create_dir_all(memory.path("new/b/c/.vscode")).unwrap();
         fs::rename(memory.path("a"), memory.path("old")).unwrap();

@@ -297,7 +297,7 @@ mod tests {
             ]
         );
 
-        // Deeper, what is there.
+        // In deeper folders, only existing names are found.
         fs::create_dir_all(root.join("sub/module/.git")).unwrap();
         fs::create_dir_all(root.join("target/x/.git")).unwrap();
         let deep = super::found(root, &mut KnownFolders::default()).unwrap();

@@ -33,7 +33,7 @@ fn a_name_is_itself_in_any_spelling() {
 fn a_name_in_another_script_is_its_ascii_form() {
     assert!(lists(&["bücher.example"], "xn--bcher-kva.example", 443));
     assert!(lists(&["BÜCHER.example"], "xn--bcher-kva.example", 443));
-    // A letter that only looks the same.
+    // A homoglyph from another script.
     assert!(!lists(&["cr\u{430}tes.io"], "crates.io", 443));
     assert_eq!(CanonicalHost::requested("bücher.example"), None);
     assert_eq!(CanonicalHost::requested("ｃrates.io"), None);
@@ -153,7 +153,7 @@ fn a_bad_entry_is_named_with_what_to_write() {
 }
 
 proptest! {
-    /// Only what equals an entry, or ends in a listed domain with a dot before it, is covered.
+    /// Only names equal to an entry, or below a listed domain, match.
     #[test]
     fn nothing_else_is_covered(host in "[a-c.]{1,8}(ab\\.ca)?", port in prop::sample::select(vec![80_u16, 443, 22])) {
         let listed = lists(&["ab.ca", "*.bc.ab"], &host, port);

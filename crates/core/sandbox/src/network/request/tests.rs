@@ -45,7 +45,7 @@ fn a_plain_request_is_written_anew() {
         (to.as_str(), head.lines().next()),
         ("a.example:80", Some("GET /?x HTTP/1.0"))
     );
-    // What a client would have taken out of the request stays in.
+    // Headers that define the request stay even if `Connection` names them.
     let (_, head, _) = sent_on(&[
         "POST http://a.example/ HTTP/1.1",
         "Connection: Content-Length, Host",
@@ -144,7 +144,8 @@ fn the_same_host_in_another_spelling_is_the_same() {
 }
 
 proptest! {
-    /// Whatever is read, what is sent on has one host, at most one length, no encoding, and is read again as the same.
+    /// A forwarded request has one host, at most one length and no transfer encoding, and reading
+    /// it again gives an equal request.
     #[test]
     fn what_is_sent_on_is_unambiguous(
         target in "http://[a-c.:@/?#\\[\\]0-9]{1,12}",

@@ -13,7 +13,8 @@ impl TokenCounter for Letters {
     }
 }
 
-/// A segment: which message, which of its contents, which layer, whether a boundary follows.
+/// A segment: the id and the content of its message, true if it is in the current layer, true if a
+/// boundary follows.
 type Kind = (u32, u8, bool, bool);
 
 fn sent(kinds: &[Kind]) -> SentRequest {

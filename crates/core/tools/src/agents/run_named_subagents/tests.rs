@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::Bench;
 
-/// Agents that only write down what they are given.
+/// Sub-agents that only record their assignments.
 #[derive(Default)]
 struct Asked(Mutex<Vec<(WorkOrder, Vec<Assignment>)>>);
 

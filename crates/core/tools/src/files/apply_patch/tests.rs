@@ -105,7 +105,7 @@ async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
 }
 
 proptest! {
-    /// A patch made from a file and its changed form gives exactly that form.
+    /// Applying a patch made from two versions of a file gives exactly the second one.
     #[test]
     fn a_whole_file_patch_gives_exactly_the_new_file(
         pieces in proptest::collection::vec((0..3_u8, "[ab \t]{0,3}"), 1..20),
@@ -115,7 +115,7 @@ proptest! {
         let mut new = String::new();
         let mut patch = String::new();
         for (number, (kind, text)) in pieces.iter().enumerate() {
-            // A number makes every line the only one of its kind.
+            // The number makes every line unique.
             let line = format!("{number}{text}");
             let (sign, in_old, in_new) = [(' ', true, true), ('-', true, false), ('+', false, true)][usize::from(*kind)];
             patch.extend([sign.to_string(), line.clone(), "\n".to_owned()]);
@@ -126,7 +126,7 @@ proptest! {
                 }
             }
         }
-        // Without an old line nothing tells how lines end.
+        // Without old lines, the line ending is unknown.
         prop_assume!(!old.is_empty());
         let patch = format!("*** Begin Patch\n*** Update File: a\n@@\n{patch}*** End Patch\n");
         let sections = parse::parse_patch(&patch).unwrap().sections;

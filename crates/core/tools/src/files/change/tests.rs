@@ -88,7 +88,7 @@ fn one_file_that_was_overtaken_takes_all_back() {
     let two = load(&removed);
     let three = load(&last);
     let made = bench.path("folder/new");
-    // Of the same size, and with the time it had: only the content tells.
+    // Size and time stay the same: only the content differs.
     fs::write(&last, "c2").unwrap();
     fs::File::options()
         .write(true)
@@ -173,7 +173,8 @@ fn a_new_file_never_takes_the_place_of_another() {
 fn mode_owner_attributes_and_access_list_are_kept() {
     let bench = Bench::new();
     let path = bench.write("a", "old");
-    // An access list for one more user: owner rw-, user 65534 r--, group r--, mask r--, others ---.
+    // An access list with one further user: owner rw-, user 65534 r--, group r--, mask r--, others
+    // ---.
     let entry = |tag: u16, permissions: u16, id: u32| {
         [
             tag.to_le_bytes().as_slice(),
@@ -300,7 +301,7 @@ fn a_folder_swapped_for_a_link_is_not_followed() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
 
-/// What a process leaves that dies at one of the stages of a change of three files.
+/// The files that a process leaves if it dies at a stage of a change of three files.
 struct Dead {
     bench: Bench,
     record: JournalRecord,
@@ -404,7 +405,7 @@ fn a_dead_change_that_was_done_stays_done() {
 
 #[test]
 fn a_dead_change_of_one_file_stays_as_it_is() {
-    // Every change of one file, placed or not, with what then stands there.
+    // Every kind of change of one file, before and after its placement, with the expected files.
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(Option<&str>, Option<&str>, bool, Files<'_>); 6] = [
         (Some("old"), Some("new"), false, &[("a", "old")]),
@@ -470,7 +471,7 @@ fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
         before: print("old"),
         after: print("new"),
     };
-    // Someone else wrote just before the exchange, and the process died right after it.
+    // Another process wrote just before the exchange, and ours died right after it.
     bench.write("a", "new");
     bench.write(".haft-a.tmp", "theirs");
     let record = JournalRecord {

@@ -6,11 +6,12 @@ use serde_json::json;
 use crate::files::{extract_to_text, read_file, write_to_file};
 use crate::testing::Bench;
 
-/// In a test program, this test is the process that reads PDF files.
+/// The helper process that reads PDF files, if the program was started as one; not a test of its
+/// own.
 #[test]
 fn __haft_read_pdf() {
     if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
-        // A test that returns would be a success whatever was read.
+        // A test that returned would count as a success, whatever the exit code was.
         let number = (1..=255).find(|number| code == std::process::ExitCode::from(*number));
         std::process::exit(number.map_or(0, i32::from));
     }
@@ -26,7 +27,7 @@ async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, St
     let bench = Bench::new().with_limits(2_000, 500_000);
     bench.write(file, bytes);
     let output = bench.run(&read_file::tool(), json!({ "path": file })).await;
-    // A read of a document proves nothing to whoever wants to overwrite it.
+    // Reading a document as text does not permit overwriting it.
     assert!(bench.context.reads.last_seen(&bench.path(file)).is_none());
     if let Some(error) = output.envelope.error {
         return Err((error.code, error.message));
@@ -137,11 +138,11 @@ async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
                 "`{file}` is {kind}, and this build of haft reads no documents; use a program that reads it"
             )
         );
-        // It cannot be overwritten unseen, either.
+        // It cannot be overwritten without having been read, either.
         let over = json!({ "path": file, "content": "text" });
         assert_eq!(bench.err(&write_to_file::tool(), over).await.0, "not_read");
     }
-    // A notebook is text.
+    // Notebooks are text files.
     bench.write("a.ipynb", fixture("analysis.ipynb"));
     assert!(
         bench

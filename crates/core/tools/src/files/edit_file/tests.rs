@@ -127,7 +127,7 @@ async fn carriage_returns_are_found_as_they_were_shown() {
         ),
         ("one\rtwo\rthree", "one\rtwo", "1\r2", "1\r2\rthree"),
         ("one\rtwo\rthree", "one␍two\nthree", "1\n2\n3", "1\r2\r3"),
-        // A picture that is text of the file stays one.
+        // A `␍` that is part of the file stays a `␍`.
         ("a\rb\n␍\n", "␍", "CR", "a\rb\nCR\n"),
     ] {
         bench.write("a", before);

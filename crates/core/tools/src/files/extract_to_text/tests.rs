@@ -42,7 +42,7 @@ async fn the_text_lies_beside_the_document_or_where_it_should() {
         *bench.history.saved.lock().unwrap(),
         [("call-1".to_owned(), path)]
     );
-    // haft knows what it wrote: it may be written again.
+    // The written text counts as read: it may be overwritten.
     bench.ok(&tool(), json!({"path": "docs/report.docx"})).await;
 
     bench

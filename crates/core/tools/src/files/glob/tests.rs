@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::Bench;
 
-/// Files of which each is a second older than the one before.
+/// Creates files, each one second older than the one before.
 fn project(names: &[&str]) -> Bench {
     let bench = Bench::new();
     for (age, name) in (0..).zip(names) {

@@ -50,7 +50,7 @@ async fn a_recursive_listing_honours_ignore_files() {
         output.envelope.text,
         ".gitignore\n.hidden\na/\na/b/\na/b/deep.rs\na/z.rs\nb.txt\nlink -> b.txt"
     );
-    // The project's ignore files count for its subfolders too.
+    // The project's ignore files also apply to its subfolders.
     let output = bench
         .ok(&tool(), json!({"path": "a", "recursive": true}))
         .await;

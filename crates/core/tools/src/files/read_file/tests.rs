@@ -196,7 +196,7 @@ async fn a_change_from_outside_is_noted_once() {
         "Note: a was modified externally."
     );
     assert_eq!(text(&bench, json!({"path": "a"})).await, "1\ttwo");
-    // Touching it is no change: the hash decides.
+    // A new time alone is no change: the hash decides.
     bench.write("a", "two\n");
     assert_eq!(text(&bench, json!({"path": "a"})).await, "1\ttwo");
 }
@@ -220,7 +220,7 @@ async fn a_file_too_large_to_hold_is_read_by_range() {
         output.envelope.text,
         format!("{lines}\t{lines:099}\n[Lines {lines}-{lines} of {lines}.]")
     );
-    // It was not hashed, so it counts as not read.
+    // The file was not hashed, so it counts as not read.
     assert!(bench.context.reads.last_seen(&bench.path("big")).is_none());
     fs::remove_file(bench.path("big")).unwrap();
 }

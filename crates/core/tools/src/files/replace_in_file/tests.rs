@@ -11,8 +11,8 @@ use super::*;
 use crate::files::read_file;
 use crate::testing::Bench;
 
-/// Each folder holds a file and a `diff`; applying it gives `expected` byte for byte, or `error`
-/// and an untouched file.
+/// Each folder contains a file and a `diff`; applying it gives `expected` byte for byte, or `error`
+/// and an unchanged file.
 #[tokio::test]
 async fn fixtures() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files/replace_in_file/fixtures");
@@ -130,7 +130,7 @@ async fn an_unread_file_may_be_edited_but_not_one_that_changed_since() {
     bench
         .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
         .await;
-    // haft's own edit counts as seen.
+    // A file that the tool edited counts as read.
     let back = "<<<<<<< SEARCH\nthree\n=======\ntwo\n>>>>>>> REPLACE";
     bench.ok(&tool(), json!({"path": "a", "diff": back})).await;
     bench.write("a", "two\nmore\n");
@@ -167,7 +167,7 @@ fn write_block(block: &SearchReplaceBlock) -> String {
     )
 }
 
-/// A file in pieces: `None` stays, `Some` is replaced by these lines.
+/// A file in pieces: `None` keeps the lines, `Some` replaces them.
 type Pieces = Vec<(Vec<String>, Option<Vec<String>>)>;
 
 fn pieces() -> impl Strategy<Value = Pieces> {
@@ -179,7 +179,7 @@ fn pieces() -> impl Strategy<Value = Pieces> {
     )
         .prop_map(|(lines, new)| (lines, Some(new)));
     proptest::collection::vec(prop_oneof![kept, edited], 1..8).prop_map(|mut pieces| {
-        // A number makes every old line the only one of its kind.
+        // The number makes every old line unique.
         let mut number = 0;
         for line in pieces.iter_mut().flat_map(|piece| &mut piece.0) {
             number += 1;
@@ -207,7 +207,7 @@ proptest! {
             .iter()
             .filter_map(|(search, new)| new.clone().map(|replace| SearchReplaceBlock { search: search.clone(), replace }))
             .collect();
-        // A single line without an end tells nothing about how lines end.
+        // A single line without an end does not determine the line ending.
         prop_assume!(!blocks.is_empty() && (final_newline || old.len() > 1));
         let turn = order.index(blocks.len());
         blocks.rotate_left(turn);
@@ -216,7 +216,7 @@ proptest! {
         let mut after = join(&new, ending);
         if !final_newline {
             before.truncate(before.len() - ending.len());
-            // Only a last line that was cut off altogether leaves the line break before it.
+            // Only removing an unterminated last line leaves the line break before it.
             let last = pieces.iter().rev().find(|(old, _)| !old.is_empty()).unwrap();
             if last.1.as_ref().is_none_or(|new| !new.is_empty()) {
                 after.truncate(after.len() - ending.len());

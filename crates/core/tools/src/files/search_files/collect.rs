@@ -134,7 +134,7 @@ mod tests {
             collected.add(Path::new(path), FileMatches::of_lines(*lines));
         }
         let finished = collected.finish();
-        // What is shown ends with the first file that does not fit whole.
+        // The output ends with the first file that does not fit whole.
         let mut used = 0;
         let shown = finished.files.iter().take_while(|(_, found)| {
             let fits = used < limits.lines;

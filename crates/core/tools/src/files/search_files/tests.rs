@@ -219,7 +219,7 @@ async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said()
     );
     assert!(shown.contains("min.js:2: needle xxx") && shown.contains("min.js:3: needle here"));
     assert!(shown.len() < 2_000);
-    // What lies behind is not found, but the file counts as read.
+    // The text after the limit is not found, but the file counts as read.
     let shown = text(&bench, json!({"path": "min.js", "regex": "thorn"})).await;
     assert!(
         shown.starts_with("No matches in `min.js`. Lines of more than 4 MB"),
@@ -256,14 +256,14 @@ async fn many_files_come_in_the_same_order_every_time() {
 async fn what_cannot_be_read_is_counted() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let bench = project();
-    // A link is not followed, whatever it leads to.
+    // Links are never followed.
     symlink("/etc/passwd", bench.path("link")).unwrap();
     assert!(
         !text(&bench, json!({"path": ".", "regex": "root"}))
             .await
             .contains("could not be read")
     );
-    // Root reads everything.
+    // Root can read every file.
     if !rustix::process::geteuid().is_root() {
         std::fs::set_permissions(
             bench.path("src/a.rs"),

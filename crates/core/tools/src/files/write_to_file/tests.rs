@@ -104,14 +104,14 @@ async fn a_read_file_is_overwritten_as_often_as_wanted() {
     bench
         .ok(&tool(), json!({"path": "a", "content": "newer"}))
         .await;
-    // haft's own writes cause no note.
+    // The tool's own writes cause no note.
     let read = bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     assert_eq!(read.envelope.text, "1\tnewer");
     assert_eq!(bench.files(), ["a"]);
 }
 
-/// A small model wrote the file as it was, three times, and then said that the function it should
-/// add was there.
+/// Regression test: a small model wrote a file with unchanged content three times, and then claimed
+/// that the new function was there.
 #[tokio::test]
 async fn what_a_file_holds_already_is_no_change() {
     let bench = Bench::new();
@@ -142,7 +142,7 @@ async fn a_file_changed_since_it_was_read_is_refused_with_what_changed() {
     assert_eq!(code, "changed_since_read");
     assert!(message.contains("3 bytes then, 5 bytes now"), "{message}");
     assert_eq!(bench.read("a"), b"other");
-    // Same size, other content: the hash sees it.
+    // Equal size, different content: the hash differs.
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "OTHER");
     assert_eq!(
@@ -174,7 +174,7 @@ async fn mode_owner_and_links_are_kept() {
     let path = bench.write("real/a.sh", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o750)).unwrap();
     symlink("real/a.sh", bench.path("link")).unwrap();
-    // Only root can give a file away; for everyone else this tests the mode and the link.
+    // Only root can change the owner; for other users this tests mode and link.
     let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
     let before = fs::metadata(&path).unwrap();
     bench.ok(&read_file::tool(), json!({"path": "link"})).await;
@@ -215,7 +215,7 @@ async fn names_that_are_not_utf8_break_nothing() {
 async fn a_failed_write_leaves_nothing_behind() {
     let bench = Bench::new();
     bench.write("file", "x");
-    // A name longer than file systems take: the folder is made, the file can't be.
+    // The name exceeds the limit of file systems: the folder can be created, the file cannot.
     let name = format!("new/deep/{}", "n".repeat(300));
     let output = bench
         .run(&tool(), json!({"path": name, "content": "x"}))

@@ -13,7 +13,7 @@ fn start(command: &str) -> Value {
     json!({"action": "start", "command": command})
 }
 
-/// Waits for its end, however long that takes.
+/// Returns the arguments that wait for the end of the task.
 fn wait(id: &str) -> Value {
     json!({"action": "monitor", "task_id": id, "timeout": 600})
 }

@@ -116,7 +116,7 @@ async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
         fs::metadata(&spill).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // The model can read it by range.
+    // The model can read the file by range.
     let read = bench
         .ok(
             &read_file::tool(),
@@ -137,7 +137,7 @@ async fn two_streams_that_are_too_long_only_together_share_the_room_and_are_kept
     assert_eq!(text.matches("1159").count(), 2, "{text}");
     assert_eq!(output.envelope.data["spill"].as_array().unwrap().len(), 2);
 
-    // Long alone but not too long: nothing is cut, so nothing is left behind.
+    // Each stream alone is within the limit: nothing is cut, so no file is left.
     let bench = Bench::new().with_limits(1_000, 1_000);
     let output = bench.ok(&tool(), line("seq 1000 1159")).await;
     assert!(!output.envelope.text.contains("omitted"));
@@ -166,7 +166,7 @@ async fn terminal_sequences_never_arrive() {
 #[tokio::test]
 async fn a_timeout_is_said_and_ends_the_command() {
     let bench = Bench::new();
-    // On a busy machine a short time may be over before the shell has begun.
+    // On a busy machine a short time may pass before the shell has started.
     for seconds in [1, 8, 64] {
         let arguments = json!({"command": "echo begun; sleep 6000", "timeout": seconds});
         let output = bench.run(&tool(), arguments).await.envelope;
@@ -241,7 +241,7 @@ async fn wrong_arguments_run_nothing() {
 #[tokio::test]
 async fn people_see_what_a_command_does_while_it_runs() {
     let bench = Bench::new();
-    // It goes on only once something of it was shown.
+    // The command continues only after some output was shown.
     let watched = Arc::clone(&bench.progress);
     let marker = bench.path("go");
     let watch = tokio::spawn(async move {
@@ -295,7 +295,8 @@ async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
     );
 }
 
-/// A small model called `make.sh` three times and read "command not found" three times.
+/// Regression test: a small model called `make.sh` three times and read "command not found" three
+/// times.
 #[tokio::test]
 async fn a_script_called_like_a_program_is_shown_how_to_run() {
     let bench = Bench::new();
@@ -352,12 +353,12 @@ async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() 
     {
         return eprintln!("skipped: there is no python3");
     }
-    // Its parent holds the other side and never types.
+    // The parent holds the other end of the terminal and never writes.
     bench.write(
         "ask.py",
         "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)\n",
     );
-    // Long enough that a busy machine starts it and sees it wait.
+    // Long enough for a busy machine to start the program and to notice that it waits.
     let command = "python3 ask.py";
     let output = bench
         .run(

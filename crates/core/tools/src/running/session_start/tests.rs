@@ -5,7 +5,7 @@ use crate::LimitsConfig;
 use crate::running::{session_interactive, session_stop};
 use crate::testing::{Bench, running};
 
-/// Longer than anything takes, so that only what happens decides.
+/// Longer than any command takes, so that no timing decides a test.
 const LONG: u64 = 120;
 
 struct Tools {
@@ -63,7 +63,7 @@ async fn a_session_is_a_conversation() {
         (&ended.data["state"], &ended.data["exit_code"]),
         (&json!("ended"), &json!(3))
     );
-    // It is closed; its files are gone.
+    // The session is closed, and its files are removed.
     let (code, message) = bench
         .err(tools.interact.as_ref(), json!({"session_id": "s1"}))
         .await;

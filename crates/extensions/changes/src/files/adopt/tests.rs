@@ -6,11 +6,11 @@ use haft_tool::PortError;
 
 use super::*;
 
-/// Remembers what it was told, in order.
+/// Records the calls of [`FileHistory`] in order.
 #[derive(Default)]
 struct Noted {
     told: Mutex<Vec<String>>,
-    /// A file that somebody else changes once it is saved.
+    /// A file that is changed by another program when a file is saved.
     meanwhile: Option<PathBuf>,
 }
 
@@ -189,7 +189,7 @@ fn somebody_else_in_the_middle_takes_back_what_was_done() {
     }
     fs::create_dir(two.copy("deep")).unwrap();
     fs::write(two.copy("deep/c.txt"), "new\n").unwrap();
-    // After it was planned, and before it is done.
+    // The other program writes after the changes are planned and before they are made.
     two.noted.meanwhile = Some(two.project("b.txt"));
     let changes = [
         two.change("deep/c.txt", Held::Nothing),
@@ -248,7 +248,7 @@ fn what_a_killed_merge_left_is_removed_at_the_next_start_and_nothing_else() {
         two.project(left[0]).exists(),
         "a merge that goes on is left alone"
     );
-    // The process is killed: its lock is gone, its note is not.
+    // The process is killed: its lock is released, its note stays.
     drop(lock);
     sweep_merges(&notes);
     assert!(left.iter().all(|name| !two.project(name).exists()));

@@ -57,13 +57,13 @@ impl Place {
         fs::set_permissions(self.root.join(path), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Waits until what is written from now on has a later stamp than what was written before.
+    /// Waits until new writes get a later time stamp than earlier ones.
     fn tick(&self) {
         let before = self.versions.file_time().unwrap();
         while self.versions.file_time().unwrap() <= before {}
     }
 
-    /// Scans, and gives each difference as `name: before → after`.
+    /// Scans, and returns each difference as `name: before → after`.
     fn scan(&self, tree: &mut Tree) -> Vec<String> {
         let Scanned::Changed(differences) = tree.scan(&self.versions).unwrap() else {
             panic!("too large")
@@ -149,14 +149,14 @@ fn a_change_that_keeps_size_and_time_is_found() {
     let place = Place::new();
     place.write("a", "one");
     let mut tree = place.tree();
-    // Again and again within one tick of the file system's clock.
+    // Repeatedly, within one tick of the file system's clock.
     for turn in 0..50 {
         place.scan(&mut tree);
         let content = format!("{turn:03}");
         place.write("a", &content);
         assert_eq!(place.scan(&mut tree).len(), 1, "turn {turn}");
     }
-    // With the old modification time put back.
+    // With the old modification time restored.
     let old = fs::File::open(place.root.join("a"))
         .unwrap()
         .metadata()
@@ -190,7 +190,7 @@ fn what_was_read_is_not_read_again() {
     place.write("b", "b");
     place.tick();
     place.scan(&mut place.tree());
-    // A store that says something else of `a` is believed, because the file looks as it did.
+    // A wrong stored version of `a` is believed, because the file's stamp is unchanged.
     let mut known = place.versions.tree(&place.root).unwrap();
     known.sort_by(|one, other| one.0.cmp(&other.0));
     known[0].1.version = known[1].1.version;
@@ -200,7 +200,7 @@ fn what_was_read_is_not_read_again() {
     };
     place.versions.update_tree(&place.root, &update).unwrap();
     assert_eq!(place.scan(&mut place.tree()), [""; 0]);
-    // Until it is touched.
+    // Until the file is touched.
     place.write("a", "a");
     assert_eq!(place.scan(&mut place.tree()), ["a: b@644 → a@644"]);
 }
@@ -239,7 +239,7 @@ fn new_ignore_rules_make_nothing_appear_or_vanish() {
     for name in ["old", "changed", "kept", "kept-and-changed"] {
         place.write(name, name);
     }
-    // Files are told apart from new ones by their age.
+    // Existing files differ from new ones by their age.
     place.tick();
     let mut tree = place.tree();
     place.scan(&mut tree);

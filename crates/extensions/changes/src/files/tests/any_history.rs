@@ -1,8 +1,7 @@
-//! Whatever tools, commands and others do to a project: undo takes back what haft did and nothing
-//! else, byte for byte, and redo brings it back.
+//! Property tests: after any sequence of changes by tools, commands and others, undo reverts
+//! exactly haft's changes, byte for byte, and redo restores them.
 //!
-//! What is expected is worked out from snapshots of the tree, with no help from the code under
-//! test.
+//! The expected state is computed from snapshots of the tree, independently of the tested code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +14,10 @@ use proptest::test_runner::RngSeed;
 use super::desk::Desk;
 use crate::files::{Mode, Target};
 
-/// Few names, so that everything meets: `d` is a file, a link and a folder in turn.
+/// Few names, so that operations collide: `d` is a file, a link and a folder in turn.
 const NAMES: [&str; 4] = ["a", "d", "d/x", "d/y"];
-/// Contents of three lines that change one by one, with others between them: a merge would be
-/// possible.
+/// Number of contents: three lines that change independently, separated by unchanged lines, so that
+/// merges are possible.
 const CONTENTS: u8 = 8;
 
 fn content(number: u8) -> String {
@@ -40,9 +39,9 @@ enum Deed {
 enum Event {
     /// A tool writes or deletes one file.
     Tool(Deed),
-    /// A command does several things.
+    /// A command performs several operations.
     Command(Vec<Deed>),
-    /// Somebody else does something.
+    /// Another program performs an operation.
     Other(Deed),
 }
 
@@ -76,7 +75,7 @@ fn is_folder(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// No part above the path is anything but a folder; no writing through links.
+/// True if every existing ancestor is a folder and no link, so that a write does not follow a link.
 fn reachable(desk: &Desk, name: &str) -> bool {
     let parts: Vec<_> = Path::new(name)
         .ancestors()
@@ -89,7 +88,7 @@ fn reachable(desk: &Desk, name: &str) -> bool {
     })
 }
 
-/// Does it if it can be done.
+/// Performs the operation if it is possible.
 fn act(desk: &Desk, deed: &Deed) {
     let path = |name: usize| desk.path(NAMES[name]);
     match *deed {
@@ -142,7 +141,7 @@ fn act(desk: &Desk, deed: &Deed) {
 
 type Snapshot = BTreeMap<String, String>;
 
-/// One thing that happened to a path.
+/// One change of a path.
 #[derive(Clone, Debug)]
 struct Happened {
     by_haft: bool,
@@ -150,7 +149,7 @@ struct Happened {
     after: Option<String>,
 }
 
-/// What happened to each path, and how it all looked at the end.
+/// The changes of each path, and the tree before and after all of them.
 struct History {
     desk: Desk,
     beginning: Snapshot,
@@ -178,7 +177,7 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
                 let (Deed::Write(name, _) | Deed::Delete(name)) = *deed else {
                     continue;
                 };
-                // Tools change files, at paths without links.
+                // Tools change files at paths without links.
                 if is_folder(&desk.path(NAMES[name])) || !reachable(desk, NAMES[name]) {
                     continue;
                 }
@@ -223,7 +222,7 @@ fn is_folder_text(held: Option<&String>) -> bool {
     held.is_some_and(|held| held.starts_with("folder"))
 }
 
-/// What an undo of everything must leave, and which paths it must name as conflicts.
+/// Returns the tree after an undo of everything, and the paths that it must report as conflicts.
 fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
     let now = &history.end;
     let mut wanted: BTreeMap<String, Option<String>> = now
@@ -240,7 +239,7 @@ fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
         if now.get(name) == original.as_ref() {
             continue;
         }
-        // What others did and undid again nobody can see.
+        // A change by others that was reverted cannot be detected.
         let found = by_haft
             .iter()
             .skip(1)
@@ -256,7 +255,7 @@ fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
             wanted.insert(name.clone(), original.clone());
         }
     }
-    // Folders that still hold something stay, and what has no folder to be in cannot come.
+    // Folders with remaining entries stay, and files without a parent folder cannot be restored.
     loop {
         let stuck = wanted.iter().find_map(|(name, held)| {
             let current = now.get(name);
@@ -267,7 +266,7 @@ fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
                 .iter()
                 .any(|(other, held)| held.is_some() && parent(other).as_ref() == Some(name));
             if is_folder_text(current) && !is_folder_text(held.as_ref()) && holds {
-                // A folder that was only to go is not worth a word.
+                // A folder that should have been removed is not reported.
                 return Some((name.clone(), held.is_some()));
             }
             let homeless = parent(name).is_some_and(|parent| {
@@ -292,8 +291,8 @@ fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
     )
 }
 
-/// Every case syncs the disk dozens of times: a few of them here, always the same, and thousands by
-/// hand with `PROPTEST_CASES`.
+/// Every case syncs the disk dozens of times: a few fixed cases by default, and thousands with
+/// `PROPTEST_CASES`.
 fn config() -> ProptestConfig {
     const USUAL: u32 = 256;
     let given = ProptestConfig::default();

@@ -1,4 +1,4 @@
-//! A project, its record, and everyone who changes it: tools, commands, and others.
+//! A project with its change record, and functions that change it as tools, commands and others do.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -70,7 +70,8 @@ impl Desk {
         path.strip_prefix(&self.root).unwrap().display().to_string()
     }
 
-    /// Writes a file, with its folders. New ones have the usual modes, whatever the umask.
+    /// Writes a file and creates its folders. New ones get the default modes, regardless of the
+    /// umask.
     pub(super) fn write(&self, name: &str, content: &str) {
         let path = self.path(name);
         let missing: Vec<_> = path
@@ -97,7 +98,7 @@ impl Desk {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Everything there is, by name.
+    /// Returns every entry by name.
     pub(super) fn snapshot(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         self.add_to(&self.root, &mut all);
@@ -139,7 +140,7 @@ impl Desk {
         self.calls.get()
     }
 
-    /// A tool changes files it names.
+    /// Changes files as a tool that names them.
     pub(super) fn edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
         self.edit_in(1000 + self.next(), call, names, act);
     }
@@ -160,7 +161,7 @@ impl Desk {
         recorder.settle();
     }
 
-    /// A tool that saves files and does not say how it left them.
+    /// Changes files as a tool that saves them and does not report their new state.
     pub(super) fn silent_edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
         let recorder = self.recorder(1000 + self.next(), call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
@@ -174,7 +175,7 @@ impl Desk {
         assert_eq!(recorder.settle(), None);
     }
 
-    /// The same, and haft is killed before the call ends.
+    /// Changes files as a tool that is killed before the call ends.
     pub(super) fn killed_edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
         let recorder = self.recorder(1000 + self.next(), call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
@@ -187,7 +188,7 @@ impl Desk {
         act(self);
     }
 
-    /// A command runs.
+    /// Changes files as a command.
     pub(super) fn command(&self, call: &str, act: impl FnOnce(&Self)) -> CommandChanges {
         let before = self.watch.before_command();
         act(self);
@@ -211,7 +212,7 @@ impl Desk {
         self.record().redo(Mode::Apply).unwrap()
     }
 
-    /// An undo of the last call that is killed after it changed so many paths.
+    /// Performs an undo of the last call that is killed after `changed` paths.
     pub(super) fn undo_killed_after(&self, changed: usize) {
         let record = self.record();
         let steps = record.steps().unwrap();

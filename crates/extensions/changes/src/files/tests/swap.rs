@@ -1,6 +1,5 @@
-//! A folder of the project and a link that leads out of it change places while changes are taken
-//! back, brought back and merged. Nothing outside may be touched, whether it holds the same or
-//! something else.
+//! A folder of the project and a link out of the project are exchanged while changes are undone,
+//! redone and merged. No file outside may change, whether its content is equal or different.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,10 +12,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::super::{Adoption, Held, Mode, Target, adopt};
 use super::desk::Desk;
 
-/// A folder `folder` in the project, one outside, and in the project a link to that.
+/// A folder `folder` in the project, a folder outside, and a link to that in the project.
 struct Place {
     desk: Desk,
-    /// With the copy and what is outside.
+    /// Contains the copy and the folder outside.
     around: tempfile::TempDir,
 }
 
@@ -48,7 +47,7 @@ impl Place {
         swap(&self.desk.path("folder"), &self.desk.path("link"));
     }
 
-    /// A tool changes, makes and removes files.
+    /// Changes, creates and removes files as a tool.
     fn edit(&self) {
         self.desk.edit(
             "1",
@@ -67,7 +66,8 @@ impl Place {
         );
     }
 
-    /// A sub-agent's copy, with other content for each file, is merged; whether it was.
+    /// Merges a sub-agent's copy with different content in each file; returns true if it was
+    /// merged.
     fn merge(&self, number: u64) -> bool {
         let change = |name: &str| {
             let copy = self.around.path().join("copy/folder").join(name);
@@ -113,7 +113,7 @@ fn swap(folder: &Path, link: &Path) {
     renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE).unwrap();
 }
 
-/// Every file below a folder, and what it holds.
+/// Returns every file below a folder with its content.
 fn look(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in ignore::WalkBuilder::new(folder)
@@ -133,7 +133,7 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
     for same in [true, false] {
         let place = Place::new();
         place.edit();
-        // What is outside looks just as the edit left the project, or as it was before.
+        // The files outside equal the state after the edit, or the state before it.
         if same {
             for name in ["file", "deep/file"] {
                 fs::write(place.outside().join(name), "new\n").unwrap();
@@ -144,7 +144,7 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
         }
         let untouched = look(&place.outside());
         place.swap();
-        // What is gone on both sides is no reason to refuse the rest.
+        // A file missing on both sides is no reason to refuse the rest.
         let undone = place.undo();
         let _ = place.redo();
         let merged = place.merge(1);
@@ -154,7 +154,7 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
             continue;
         }
 
-        // Put right, all of it works.
+        // After the exchange is reverted, everything works.
         place.swap();
         assert!(place.undo());
         assert_eq!(place.desk.read("folder/gone"), "old\n");
@@ -167,8 +167,8 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
     }
 }
 
-/// So many calls while the two change places over and over; gives how many were carried out, and
-/// how often they changed places.
+/// Makes `count` calls while another thread exchanges folder and link repeatedly; returns the
+/// number of successful calls and of exchanges.
 fn campaign(count: u64) -> (u64, u64) {
     let place = Place::new();
     place.edit();
@@ -216,8 +216,8 @@ fn a_folder_that_is_swapped_for_a_link_all_the_time_leads_nowhere() {
     campaign(100);
 }
 
-/// `cargo test --release -p haft-engine --lib swap -- --ignored --nocapture`; what it found is in
-/// `bench/campaigns/edits.md`.
+/// Run with `cargo test --release -p haft-changes --lib swap -- --ignored --nocapture`; the results
+/// are in `bench/campaigns/edits.md`.
 #[test]
 #[ignore = "it takes minutes"]
 fn swaps_in_full() {

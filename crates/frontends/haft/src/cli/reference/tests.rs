@@ -11,7 +11,7 @@ use clap::{Arg, Command};
 use super::*;
 use crate::cli::Cli;
 
-/// Pages that say more about a command.
+/// Pages with more about a command.
 const PAGES: [(&str, &str); 32] = [
     ("run", "runs"),
     ("review", "runs"),
@@ -47,7 +47,7 @@ const PAGES: [(&str, &str); 32] = [
     ("events", "events"),
 ];
 
-/// The commands the README has; all others are in `docs/commands.md`.
+/// The commands in the README's table; `docs/commands.md` has all of them.
 const README_COMMANDS: [&str; 8] = [
     "run",
     "conversations",
@@ -102,7 +102,7 @@ fn help_lines_are_one_short_sentence() {
     }
 }
 
-/// The pages are those of the build with the extensions that have commands.
+/// The pages describe the build with all extensions that have commands.
 #[cfg(all(
     feature = "imports",
     feature = "lab",
@@ -147,7 +147,7 @@ fn compare(path: &Path, text: &str) {
     );
 }
 
-/// The README's table.
+/// Renders the README's table.
 fn rows() -> String {
     let haft = Cli::definition();
     let mut text = "\n| command | what it does |\n| --- | --- |\n".to_owned();
@@ -161,7 +161,7 @@ fn rows() -> String {
     text
 }
 
-/// The page that says more about a command.
+/// Returns the page with more about a command.
 fn page_of(name: &str) -> Option<&'static str> {
     PAGES
         .iter()
@@ -169,7 +169,7 @@ fn page_of(name: &str) -> Option<&'static str> {
         .map(|(_, page)| *page)
 }
 
-/// `docs/commands.md`.
+/// Renders `docs/commands.md`.
 fn page() -> String {
     let mut haft = Cli::definition();
     haft.build();
@@ -249,7 +249,8 @@ fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
     }
 }
 
-/// Whether it is listed: `--help` is everywhere, and `--set` is described with the configuration.
+/// True if the argument is listed: every command has `--help`, and `--set` is described with the
+/// configuration.
 fn is_shown(argument: &Arg) -> bool {
     !argument.is_hide_set() && !["help", "set"].contains(&argument.get_id().as_str())
 }

@@ -115,8 +115,8 @@ mod tests {
 
     use super::*;
 
-    /// The blocks of TOML in a page that are configuration: with what stands behind the language,
-    /// and as text.
+    /// Returns the TOML blocks of a page that are configuration: the text behind the language, and
+    /// the content.
     fn blocks(page: &str) -> Vec<(&str, &str)> {
         let blocks = page
             .split("```toml")

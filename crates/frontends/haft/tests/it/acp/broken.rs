@@ -1,11 +1,11 @@
-//! Input that is no protocol, or none that makes sense: a clear error, and the connection goes on.
+//! Malformed and nonsensical input: haft returns a clear error, and the connection stays open.
 
 use haft_testkit::Reply;
 use serde_json::{Value, json};
 
 use super::{Editor, rig, stop_reason};
 
-/// Lines that are no message at all.
+/// Lines that are not valid protocol messages.
 fn garbage() -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = [
         "",
@@ -58,7 +58,7 @@ fn garbage() -> Vec<Vec<u8>> {
     lines
 }
 
-/// Values where others are wanted.
+/// Values of unexpected types and sizes.
 fn odd_values() -> Vec<Value> {
     vec![
         json!(null),
@@ -77,7 +77,7 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// Requests with one part replaced by something odd.
+/// Valid requests with one parameter replaced by an odd value, and requests of unknown methods.
 fn odd_requests(session: &str, cwd: &Value) -> Vec<(String, Value)> {
     let sound = [
         (
@@ -112,7 +112,8 @@ fn odd_requests(session: &str, cwd: &Value) -> Vec<(String, Value)> {
             for value in odd_values() {
                 let mut params = params.clone();
                 params[key] = value;
-                // An empty folder of servers and the like are sound.
+                // Some of these requests are still valid, such as one with an empty list of
+                // servers.
                 odd.push((method.to_owned(), params));
             }
         }

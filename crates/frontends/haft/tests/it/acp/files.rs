@@ -1,4 +1,4 @@
-//! The editor's own files: what is open and not saved.
+//! Files that are open in the editor and not saved.
 
 use haft_testkit::Reply;
 use serde_json::{Value, json};

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Editor, rig, stop_reason};
 
-/// A turn in which the server asks for a name; what the server was told, and the editor.
+/// Runs a turn in which the server asks for a name. Returns the response that the server received,
+/// and the editor.
 fn asked(capabilities: Value, form: Option<Value>) -> (Value, Editor) {
     let server = McpServer::start(Revision::Previous).unwrap();
     let call = json!({"server_name": "asks", "tool_name": "ask", "arguments": {}});

@@ -1,5 +1,5 @@
-//! Whoever goes away, and whenever: the conversation is there, the same turn goes on, and nothing
-//! is doubled.
+//! Interruptions of a turn: haft is killed or terminated, or the editor disconnects. The
+//! conversation survives, the turn resumes, and nothing is duplicated.
 
 use haft_testkit::{Gate, Reply};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::{Editor, rig, stop_reason};
 use crate::rig::Rig;
 
-/// Where a turn is when somebody goes away.
+/// The states in which a turn is interrupted.
 const STATES: [&str; 4] = ["answered", "streaming", "asked", "running"];
 
-/// The replies of a turn that comes to this state. The gate lets one that is streamed end.
+/// The replies of a turn that reaches `state`. A streamed reply ends once the gate opens.
 fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
     let again = || Reply::text("Went on.");
     match state {
@@ -33,7 +33,7 @@ fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
     }
 }
 
-/// A turn that has come to this state.
+/// Starts a turn and returns once it has reached `state`.
 fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
     let (mut editor, session) = Editor::in_session(rig, json!({}));
     editor.permission = if state == "running" {
@@ -56,7 +56,7 @@ fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
     (editor, session)
 }
 
-/// Loads the conversation in a new process and lets it go on.
+/// Loads the conversation in a new process and resumes it.
 fn goes_on(state: &str, rig: &Rig, session: &str) {
     let mut editor = Editor::initialized(rig, json!({}));
     editor.permission = "allow_once";
@@ -95,7 +95,7 @@ fn check(state: &str, rig: &Rig) {
     let last = messages.last().unwrap();
     let text = match state {
         "answered" => "Second.".to_owned(),
-        // The reply that was cut off is asked for again.
+        // The interrupted reply is requested again.
         "streaming" => "0123456789".repeat(30),
         _ => "Went on.".to_owned(),
     };

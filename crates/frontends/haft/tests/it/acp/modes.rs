@@ -1,4 +1,4 @@
-//! The mode of a session that is switched while calls wait behind one that runs.
+//! Switching the mode of a session while calls wait behind a running one.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,14 @@ use super::{Editor, rig, stop_reason};
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 
-/// A command that says that it has begun, and ends once the file `go` is there.
+/// A command that creates `begun` and ends once the file `go` exists.
 fn gate() -> ScriptCall {
     let command = "touch begun; while [ ! -e go ]; do sleep 0.02; done";
     ScriptCall::new("execute_command", json!({"command": command}))
 }
 
-/// One reply with a command and this call behind it; the mode is another when the second begins.
+/// Runs a reply with a waiting command and the call `second`, and switches the mode before `second`
+/// starts. Returns `None` if no sandbox is available.
 fn switched(from: &'static str, to: &'static str, second: ScriptCall) -> Option<(Rig, Editor)> {
     let rig = rig([
         Reply::calls([gate(), second]),

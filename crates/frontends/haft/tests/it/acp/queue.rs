@@ -1,4 +1,4 @@
-//! Prompts that come while a turn runs, and sessions that are deleted.
+//! Prompts that arrive while a turn runs, and deleted sessions.
 
 use haft_testkit::{Gate, Reply};
 use serde_json::json;
@@ -58,7 +58,7 @@ fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
         1,
         "what waited was never sent"
     );
-    // The reply that was cut off is given again.
+    // The server sends the interrupted reply again.
     gate.open();
     assert_eq!(stop_reason(&editor.prompt(&session, "three")), "end_turn");
 }
@@ -108,8 +108,8 @@ fn a_deleted_session_is_in_the_trash() {
     );
     let session = editor.new_session(&rig.project());
     editor.prompt(&session, "hello");
-    // One whose turn runs is ended first; then it may be deleted twice, and so may one that never
-    // was.
+    // A running turn is ended before its session is deleted. Deleting a session twice, or one that
+    // never existed, succeeds.
     let running = editor.send_prompt(&session, "more");
     editor.until(|update| update["content"]["text"] == "0");
     let delete =

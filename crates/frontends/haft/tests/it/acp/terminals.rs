@@ -1,4 +1,4 @@
-//! The editor's own terminals: for commands that nothing would confine anyway, and for no others.
+//! The editor's own terminals: used only for commands that would run unconfined anyway.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
@@ -10,16 +10,16 @@ use super::{Editor, rig, stop_reason};
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 
-/// The terminals of an editor: each is a process.
+/// The terminals of an editor. Each is a process.
 #[derive(Default)]
 pub(super) struct Terminals {
     running: HashMap<String, Child>,
     ended: HashMap<String, (Value, String)>,
     /// Every method that was called, with its parameters.
     pub(super) called: Vec<(String, Value)>,
-    /// Whether it refuses to make one.
+    /// If true, `terminal/create` fails.
     pub(super) refuses: bool,
-    /// Whether it lets haft wait for the end.
+    /// If true, `terminal/wait_for_exit` gets no response.
     pub(super) holds: bool,
 }
 
@@ -40,7 +40,7 @@ impl Terminals {
                         .iter()
                         .map(|one| (text(&one["name"]), text(&one["value"]))),
                 );
-                // What the editor has of its own, and commands of haft do not see.
+                // A secret of the editor's environment, which haft hides from its commands.
                 command
                     .env("SECRET_API_KEY", "sk-of-the-editor")
                     .stdin(Stdio::null())
@@ -106,7 +106,7 @@ fn with_terminals(rig: &Rig, arguments: &[&str]) -> (Editor, String) {
     (editor, session)
 }
 
-/// What the model read last.
+/// Returns the last message that was sent to the model.
 fn last_result(rig: &Rig) -> String {
     format!(
         "{:?}",

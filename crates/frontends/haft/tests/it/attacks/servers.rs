@@ -1,4 +1,4 @@
-//! Servers, and the hooks and choices that hold them.
+//! MCP servers, and the hooks and tool selections that restrict them.
 
 use haft_testkit::Reply;
 use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{add, hook, of_project, results, rig, run_in};
 use crate::sandbox::has_namespaces;
 
-/// A hook made for another agent guards the tools of a server by the names they have there.
+/// A hook that was written for another agent restricts a server's tools under that agent's names
+/// for them.
 #[test]
 fn a_hook_that_guards_a_server_is_not_passed_by_another_spelling() {
     let direct = || Reply::call("mcp__s__show", json!({}));
@@ -52,7 +53,7 @@ fn offered(rig: &crate::rig::Rig) -> Vec<String> {
     seen.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// What a project offers is the most there is, of extensions and servers too.
+/// The project's offer also limits the tools of extensions and servers.
 #[test]
 fn a_project_narrows_tools_of_extensions_and_servers_as_well() {
     let server = McpServer::start(Revision::Current).unwrap();
@@ -150,7 +151,7 @@ fn a_part_of_a_server_that_a_project_offers_is_all_that_can_be_called() {
     assert!(!server.heard().iter().any(called), "{}", ran.stdout());
 }
 
-/// What became of a server is not said as the word of a hook.
+/// The failure of a server is not reported as a message of a hook.
 #[test]
 fn a_server_that_is_refused_is_reported_as_a_server() {
     let rig = rig([

@@ -1,4 +1,4 @@
-//! Pages of the web, asked for by a model that was talked into it.
+//! Web requests of a model that an attacker persuaded.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{add, results, rig};
 use crate::rig::{Ran, Rig};
 
-/// A server that answers every path, and remembers what it was asked.
+/// A server that answers every path and records its requests.
 fn site(answer: fn(&str) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -25,7 +25,7 @@ fn site(answer: fn(&str) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
             let request = String::from_utf8_lossy(&piece[..read]).into_owned();
             let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
             seen.lock().unwrap().push(request);
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = stream.write_all(answer(&path).as_bytes());
         }
     });
@@ -51,7 +51,7 @@ fn text(ran: &Ran) -> String {
         .collect()
 }
 
-/// In `yolo` nobody is asked, and still nothing here is reached.
+/// In `yolo` mode no call needs approval, and still no address of this machine is reached.
 #[test]
 fn nothing_of_this_machine_is_reached_however_it_is_written() {
     let (address, asked) =
@@ -112,8 +112,8 @@ fn nothing_of_this_machine_is_reached_however_it_is_written() {
     );
 }
 
-/// A redirect leads neither elsewhere nor to another scheme, and a proxy of the environment is not
-/// asked.
+/// Redirects lead neither to private addresses nor to other schemes, and proxies of the environment
+/// are not used.
 #[test]
 fn redirects_and_proxies_lead_nowhere() {
     let (inner, reached) =
@@ -159,7 +159,7 @@ fn redirects_and_proxies_lead_nowhere() {
     );
 }
 
-/// A password in an address is neither sent nor kept.
+/// A password in a URL is neither sent nor stored.
 #[test]
 fn a_password_in_an_address_is_refused_and_masked() {
     let (address, asked) = site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned());
@@ -185,7 +185,7 @@ fn page(body: &str) -> String {
 
 type Answer = fn(&str) -> String;
 
-/// What a page holds, and says of itself, neither breaks out of its frame nor takes the run down.
+/// The content and the headers of a page neither break out of its frame nor crash the run.
 #[test]
 fn hostile_answers_are_bounded_and_end() {
     let answers: [(&str, Answer); 6] = [

@@ -1,4 +1,4 @@
-//! Pictures of a dialogue, and conversations that were started from others.
+//! Images of a dialogue, and conversations that were started from others.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::ServedPage;
 use crate::rig::Rig;
 
-/// The smallest picture there is.
+/// The smallest possible image.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn conversation(id: &str, namespace: &str, from: &str, messages: Vec<Message>) -> NewConversation {

@@ -13,7 +13,7 @@ use super::{HOSTILE, ServedPage};
 use crate::rig::Rig;
 
 impl ServedPage {
-    /// Starts a run in the project of the rig and gives the address of its page.
+    /// Starts a run in the project of the rig, and returns the address of its page.
     pub(crate) fn begin(&self, rig: &Rig, mode: &str, prompt: &str) -> String {
         let folder = rig.project().display().to_string();
         let fields = [
@@ -30,7 +30,7 @@ impl ServedPage {
         place.split("\r\n").next().unwrap().to_owned()
     }
 
-    /// A page, once it shows this.
+    /// Waits until a page holds this text, and returns the page.
     pub(crate) fn once(&self, path: &str, text: &str) -> String {
         for _ in 0..600 {
             let html = self.page(path);
@@ -110,7 +110,7 @@ fn asked_about(html: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Secrets of every kind that is masked elsewhere, and characters that browsers don't show.
+/// Secrets of every kind that other views mask, and characters that browsers don't show.
 #[cfg(feature = "mcp")]
 const MASKED_ELSEWHERE: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
 touch ran

@@ -1,5 +1,5 @@
-//! `haft serve --open`: what the browser is started with, and what other users of the machine can
-//! read of it.
+//! `haft serve --open`: the arguments of the browser, and the files that other users of the machine
+//! can read.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use super::ServedPage;
 use crate::rig::Rig;
 use crate::terminal::PATIENCE;
 
-/// Stands in for the program that opens the browser: notes its arguments, its environment and the
+/// Replaces the program that opens the browser, and records its arguments, its environment and the
 /// file it is given.
 const OPENER: &str = "#!/bin/sh
 printf '%s\\n' \"$#\" \"$@\" > \"$HOME/opened.arguments\"

@@ -1,12 +1,11 @@
-//! Sessions that the programs themselves wrote, in the folders where they keep them: on the page
-//! and by `haft context`.
+//! Sessions that other agents wrote in their own folders: on the page and in `haft context`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// Agents, and what their session says.
+/// Agents, and the prompt of their session.
 const AGENTS: [(&str, &str); 9] = [
     ("claude-code", ""),
     ("codex", "fix the bug"),
@@ -32,7 +31,7 @@ fn put(from: &str, to: PathBuf) {
     fs::copy(fixture(from), to).unwrap();
 }
 
-/// A folder with all that is below it.
+/// Copies a folder of fixtures with everything below it.
 fn put_all(from: &str, to: &Path) {
     for entry in fs::read_dir(fixture(from)).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -55,7 +54,7 @@ fn database(from: &str, to: PathBuf) {
         .unwrap();
 }
 
-/// A home in which all of them have worked.
+/// A home with sessions of all agents.
 fn rig_of_all() -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::replies([]).unwrap());
     let home = rig.home();

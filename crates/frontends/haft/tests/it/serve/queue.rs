@@ -13,7 +13,7 @@ use crate::rig::Rig;
 use crate::workers::{Team, after, started};
 use crate::worktrees::run_command;
 
-/// The versions of a page, as its script hears of them.
+/// The versions of a page, as its script receives them.
 struct Versions(BufReader<TcpStream>);
 
 impl Versions {

@@ -1,5 +1,5 @@
-//! The one place where the stored home lives while a test uses it, the archive it comes from, and a
-//! way to run a binary in it.
+//! The fixed place of the stored home during a test, the archive it comes from, and a way to run a
+//! binary in it.
 
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -16,8 +16,9 @@ use haft_types::Api;
 
 use crate::rig::{Ran, haft};
 
-/// Conversations, trust and file versions are bound to the path of their project, and hashes are
-/// over texts that hold it. So a stored home can be opened only where it was made.
+/// The path of the stored home. Conversations, trust and file versions are bound to the path of
+/// their project, and hashes cover texts that hold it, so a stored home can be opened only where it
+/// was made.
 const ROOT: &str = "/tmp/haft-stored-home-0.1";
 const LOCK: &str = "/tmp/haft-stored-home-0.1.lock";
 
@@ -38,8 +39,8 @@ const MODELS: [(&str, Api, &str); 6] = [
     (REACT, Api::Anthropic, "react"),
 ];
 
-/// A home and a project at the place where they were made. Nobody else has that place as long as
-/// this lives.
+/// A home and a project at the path where they were made. No other process has that path while this
+/// value lives.
 pub(super) struct StoredHome {
     root: PathBuf,
     binary: PathBuf,
@@ -47,20 +48,20 @@ pub(super) struct StoredHome {
 }
 
 impl StoredHome {
-    /// The fixture, unpacked, for the binary under test. `None` where that place cannot be had; why
-    /// is printed.
+    /// Unpacks the fixture for the binary under test. Returns `None`, and prints why, if the path
+    /// is not available.
     pub(super) fn unpacked() -> Option<Self> {
         Self::unpacked_for(haft().to_owned())
     }
 
-    /// The same for another binary.
+    /// Like [`Self::from_fixture`], for another binary.
     pub(super) fn unpacked_for(binary: PathBuf) -> Option<Self> {
         let home = Self::empty(binary)?;
         unpack(&super::fixture(super::HOME), Path::new(ROOT)).unwrap();
         Some(home)
     }
 
-    /// The place with nothing in it, for this binary.
+    /// Claims the path with nothing in it, for this binary.
     #[expect(
         clippy::print_stdout,
         reason = "whoever runs the tests is told what was skipped"
@@ -100,7 +101,7 @@ impl StoredHome {
         fs::read_to_string(self.project().join(name)).unwrap()
     }
 
-    /// A model that says this, and a configuration that names it.
+    /// Starts a model with this script, and writes a configuration that names it.
     pub(super) fn serve(&self, script: Script) -> ScriptedServer {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
         let models: String = MODELS
@@ -108,7 +109,8 @@ impl StoredHome {
             .map(|(name, api, protocol)| {
                 let (provider, _) = name.split_once('/').unwrap();
                 let base_url = server.base_url(api);
-                // They never get cold, or what is sent next would depend on when the test runs. Anthropic offers no such life.
+                // The cache never expires, or the next request would depend on the time of the
+                // test. Anthropic offers no such lifetime.
                 let cache = if api == Api::Anthropic { "" } else { "cache = { ttl = \"36500d\" }\n" };
                 format!(
                     "[providers.{provider}]\napi = \"{api}\"\nbase_url = \"{base_url}\"\n[models.\"{name}\"]\n\
@@ -147,7 +149,7 @@ impl StoredHome {
         Ran(self.command(arguments).output().unwrap())
     }
 
-    /// A run that must do well.
+    /// Runs a command that must succeed.
     pub(super) fn done(&self, arguments: &[&str]) -> Ran {
         let ran = self.run(arguments);
         assert_eq!(
@@ -160,12 +162,12 @@ impl StoredHome {
         ran
     }
 
-    /// `haft run` in a conversation with events, allowed to do everything.
+    /// Runs `haft run` in a conversation, with events and all permissions.
     pub(super) fn task(&self, conversation: &str, arguments: &[&str]) -> Ran {
         self.done(&[&TASK[..], &["-r", conversation], arguments].concat())
     }
 
-    /// Starts such a run, waits for a sign, and kills it.
+    /// Starts `haft run` in a conversation, waits for a sign, and kills it.
     pub(super) fn kill_when(
         &self,
         conversation: &str,
@@ -190,7 +192,7 @@ const TASK: [&str; 5] = [
 
 impl Drop for StoredHome {
     fn drop(&mut self) {
-        // The next one clears the place, too.
+        // The next test clears the path, too.
         drop(fs::remove_dir_all(&self.root));
     }
 }
@@ -210,7 +212,7 @@ fn until(child: &mut Child, sign: impl Fn() -> bool) {
     }
 }
 
-/// Takes the place for this test, waiting for others that have it, and clears it.
+/// Claims the path for this test, waits for other tests that use it, and clears it.
 fn claim() -> io::Result<File> {
     let temporary = Path::new(ROOT).parent().unwrap();
     if temporary.canonicalize()? != temporary {
@@ -227,7 +229,7 @@ fn claim() -> io::Result<File> {
             .mode(0o644)
             .open(LOCK)
     };
-    // Another user's lock can be held without being written to.
+    // The lock file of another user can be locked without write access.
     let lock = File::open(LOCK).or_else(|_| create())?;
     lock.lock()?;
     match fs::remove_dir_all(ROOT) {
@@ -242,7 +244,7 @@ fn claim() -> io::Result<File> {
     Ok(lock)
 }
 
-/// Packs home and project. The form is that of `tar`, so that people can look into it.
+/// Packs home and project in the format of `tar`, so that people can inspect it.
 pub(super) fn pack(archive: &Path) -> io::Result<()> {
     let mut packed = GzEncoder::new(File::create(archive)?, Compression::best());
     for name in ["home", "project"] {
@@ -301,7 +303,7 @@ fn pack_entry(to: &mut impl Write, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Unpacks what [`pack`] has packed, modes and times included. No other program is needed for it.
+/// Unpacks an archive made by [`pack`], modes and times included, without any other program.
 fn unpack(archive: &Path, to: &Path) -> io::Result<()> {
     let mut bytes = Vec::new();
     GzDecoder::new(File::open(archive)?).read_to_end(&mut bytes)?;

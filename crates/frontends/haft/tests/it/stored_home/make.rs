@@ -1,8 +1,8 @@
-//! Makes the stored home with a given binary: a conversation for everything that is kept between
-//! two runs.
+//! Makes the stored home with a given binary: one conversation for each kind of data that is kept
+//! between two runs.
 //!
-//! To have something new in the fixture, do not make it anew: what an older version wrote would be
-//! lost with it. Add another folder beside it.
+//! Do not make the fixture anew to add data: content written by the older version would be lost.
+//! Add another folder beside it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::observe::Observed;
 use super::{CROWDED, EXECUTING, EXPECTED, HOME, SCARCE, STEADY_REMINDERS, fixture};
 use crate::terminal::Terminal;
 
-/// Writes the fixture anew. `HAFT_FIXTURE_BINARY` names the binary that makes it and that says what
-/// is expected of others.
+/// Writes the fixture anew. `HAFT_FIXTURE_BINARY` names the binary that makes it and whose outputs
+/// are expected of later versions.
 #[test]
 #[ignore = "makes the fixture; the binary must be the one of the release it is named after"]
 fn make() {
@@ -44,21 +44,21 @@ fn make() {
         described,
         text_protocols,
         beside_conversations,
-        // Last, so that the database is as a kill leaves it.
+        // Last, so that the database is in the state that a kill leaves.
         cut,
     ];
     for step in steps {
         step(&home);
     }
     pack(&fixture(HOME)).unwrap();
-    // What is expected is said of the unpacked home, as later versions find it.
+    // The outputs are taken from the unpacked home, as later versions find it.
     drop(home);
     let home = StoredHome::unpacked_for(PathBuf::from(binary)).unwrap();
     Observed::of(&home).keep(&fixture(EXPECTED));
 }
 
-/// Writes anew what is expected, for a version that says something else on purpose. What was sent
-/// and what is stored stays.
+/// Updates the expected outputs for a version that changes them on purpose. Sent and stored content
+/// must not differ.
 #[test]
 #[ignore = "writes anew what is expected of the fixture"]
 fn expect() {
@@ -101,7 +101,7 @@ fn todo(first: &str, second: &str) -> Reply {
     )
 }
 
-/// A conversation of this id, and a model for its next runs.
+/// Creates a conversation with this id, and a model for its next runs.
 fn begin(home: &StoredHome, id: &str, replies: impl IntoIterator<Item = Reply>) -> ScriptedServer {
     let server = home.serve(script(replies));
     home.done(&["conversations", "new", &format!("The {id} one"), "--id", id]);
@@ -112,7 +112,7 @@ fn well(server: &ScriptedServer) {
     assert!(server.refusals().is_empty(), "{:?}", server.refusals());
 }
 
-/// The messages of a conversation.
+/// Returns the messages of a conversation.
 fn messages(home: &StoredHome, id: &str) -> Vec<Value> {
     home.done(&["conversations", "export", id]).json()["messages"]
         .as_array()
@@ -153,7 +153,7 @@ fn prepare(home: &StoredHome) {
     );
     home.serve(script([]));
     home.done(&["trust"]);
-    // As if it had been fetched: that would need git.
+    // Imitates a fetch, which would need git.
     let library = home
         .home()
         .join("data/libraries/repository/github.com/pallets/flask");
@@ -208,12 +208,11 @@ fn finished(home: &StoredHome) {
     home.done(&["undo", "finished"]);
     home.done(&["redo", "finished"]);
     well(&server);
-    // This conversation was told nothing of the server's tools; those to come are told what it
-    // offers.
+    // This conversation was not given the tools of the server; later ones are.
     home.done(&["mcp", "test", "shell"]);
 }
 
-/// A command was begun, and what came of it is not known.
+/// A command was started, and its outcome is unknown.
 fn interrupted(home: &StoredHome) {
     let replies = [
         Reply::text("Ready."),
@@ -229,7 +228,7 @@ fn interrupted(home: &StoredHome) {
     well(&server);
 }
 
-/// The model was asked, and no answer came.
+/// A request was sent, and no reply came.
 fn cut(home: &StoredHome) {
     let silent = Reply {
         delay_ms: 600_000,
@@ -247,7 +246,7 @@ fn cut(home: &StoredHome) {
     well(&server);
 }
 
-/// Every kind of edit of what is sent, one of them taken back, and a request after them.
+/// Every kind of context edit, one of them undone, and a request after them.
 fn edited(home: &StoredHome) {
     let replies = [
         Reply::calls(
@@ -289,7 +288,7 @@ fn edited(home: &StoredHome) {
     well(&server);
 }
 
-/// The model itself has taken a result out of sight.
+/// The model itself has hidden a result.
 fn marked(home: &StoredHome) {
     let server = begin(
         home,
@@ -319,7 +318,7 @@ fn summary(reply: Reply) -> Reply {
     })
 }
 
-/// Older rounds behind a summary, and a fork of that, and one of a conversation in the middle.
+/// Older rounds behind a summary, a fork of that conversation, and a fork from the middle of one.
 fn compacted(home: &StoredHome) {
     let replies = [
         summary(Reply::summary("Two files were read.")),
@@ -379,8 +378,8 @@ fn trashed(home: &StoredHome) {
     well(&server);
 }
 
-/// A message whose newest revision is not what was stored first. No command makes one, so it is
-/// written through the store.
+/// A message whose newest revision differs from the first one. No command makes such a message, so
+/// it is written through the store.
 fn revised(home: &StoredHome) {
     let server = begin(
         home,
@@ -438,7 +437,7 @@ fn parent(home: &StoredHome) {
     well(&server);
 }
 
-/// Plan mode begun at a terminal in the middle of a conversation, and what was typed there.
+/// Plan mode started at a terminal in the middle of a conversation, and the prompts typed there.
 fn planned(home: &StoredHome) {
     let server = begin(
         home,
@@ -462,7 +461,7 @@ fn planned(home: &StoredHome) {
     well(&server);
 }
 
-/// A task that ran when its run ended, which the model has not been told.
+/// A task that still ran when its run ended, which is not reported to the model yet.
 fn background(home: &StoredHome) {
     let start = call(
         "background_task",
@@ -473,7 +472,7 @@ fn background(home: &StoredHome) {
     well(&server);
 }
 
-/// Old results were cleared at once, more than had to be, and others came after.
+/// Old results cleared at once, more than necessary, and newer results after them.
 fn cleared(home: &StoredHome) {
     let names = ["alpha.txt", "beta.txt", "gamma.txt", "delta.txt"];
     let first = names.into_iter().chain(names).map(read);
@@ -503,8 +502,7 @@ fn cleared(home: &StoredHome) {
     well(&server);
 }
 
-/// Copies of reminders that stay where they were sent, and a model that counts its tokens
-/// otherwise.
+/// Copies of reminders that stay where they were sent, and a model with another tokenizer.
 fn carried(home: &StoredHome) {
     let usage = |input| Usage {
         input,
@@ -528,7 +526,7 @@ fn carried(home: &StoredHome) {
     well(&server);
 }
 
-/// No summary could be had, so often that none is asked for any more.
+/// Summaries that failed until none is requested any more.
 fn without_summary(home: &StoredHome) {
     let mut replies = vec![
         summary(Reply::error(400, "no summaries today")),
@@ -550,7 +548,7 @@ fn without_summary(home: &StoredHome) {
     }
 }
 
-/// Descriptions of folders: what the conversation was told, and what the folder says by now.
+/// Descriptions of folders: the version sent in the conversation, and a newer one on disk.
 fn described(home: &StoredHome) {
     home.write(".haft/active-context/docs/active.md", "Holds animals.\n");
     let server = begin(home, "described", [Reply::text("I see.")]);
@@ -604,8 +602,8 @@ fn text_protocols(home: &StoredHome) {
     well(&server);
 }
 
-/// A job, a workflow that stopped in the middle, a collection, another namespace, and a copy of all
-/// conversations.
+/// A job, a workflow that stopped in the middle, a collection, another namespace, and a backup of
+/// all conversations.
 fn beside_conversations(home: &StoredHome) {
     let server = home.serve(script([
         read("b.txt"),

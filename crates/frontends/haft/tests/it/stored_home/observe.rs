@@ -1,4 +1,5 @@
-//! What a binary says of a stored home: everything that can be read out of it without changing it.
+//! The outputs of a binary for a stored home: everything that can be read from it without changing
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,15 +13,15 @@ use serde_json::{Value, json};
 use super::home::StoredHome;
 use super::settings_of;
 
-/// Outputs by the command that gave them.
+/// Outputs by command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Observed(BTreeMap<String, String>);
 
-/// The bodies kept whole; of the others the hash is enough to see that they are the same.
+/// Conversations whose bodies are kept whole; for the others a hash detects changes.
 const WHOLE: [&str; 6] = ["finished", "interrupted", "cut", "edited", "xml", "react"];
 
 impl Observed {
-    /// Asks for everything.
+    /// Runs every reading command.
     pub(super) fn of(home: &StoredHome) -> Self {
         let mut seen = Self(BTreeMap::new());
         for line in [
@@ -65,7 +66,7 @@ impl Observed {
         Self(serde_json::from_reader(GzDecoder::new(File::open(file).unwrap())).unwrap())
     }
 
-    /// What is not as expected, a line each.
+    /// Returns the differences from the expected outputs, one per line.
     pub(super) fn differences(&self, expected: &Self) -> Vec<String> {
         let missing = "(nothing)".to_owned();
         let commands = expected.0.keys().chain(
@@ -105,7 +106,7 @@ impl Observed {
             } else if command.starts_with("context report ") {
                 unsized_report(now) == unsized_report(then)
             } else if command.ends_with(" --cost") {
-                // How wide a column is may change; what stands in it may not.
+                // The width of a column may change; its content may not.
                 now.split_whitespace().eq(then.split_whitespace())
             } else {
                 now == then
@@ -122,7 +123,7 @@ impl Observed {
         self.0.insert(line.to_owned(), ran.stdout());
     }
 
-    /// What it says of the store; the rest is about the machine.
+    /// Records the part of `haft doctor` about the store; the rest is about the machine.
     fn doctor(&mut self, home: &StoredHome) {
         let told = home.done(&["doctor", "--json"]).json();
         let about_the_machine = [
@@ -181,8 +182,8 @@ impl Observed {
         self.next(home, id, last["model"].as_str().unwrap());
     }
 
-    /// What would be sent next: the documents kept beside a conversation decide about it. System
-    /// message and tools are those of the version that runs.
+    /// Records the next request, which depends on the documents kept beside a conversation. System
+    /// message and tools are those of the running version.
     fn next(&mut self, home: &StoredHome, id: &str, model: &str) {
         let arguments = [
             "context", "show", id, "--next", "--full", "--json", "--input", "and now?", "-m", model,
@@ -207,7 +208,8 @@ impl Observed {
     }
 }
 
-/// A report without estimates: tools that are told in words were counted twice.
+/// Returns a report without estimates, because earlier versions counted tools described in the
+/// prompt twice.
 fn unsized_report(report: &str) -> Vec<Value> {
     let report: Value = serde_json::from_str(report).unwrap_or_default();
     [
@@ -223,8 +225,8 @@ fn unsized_report(report: &str) -> Vec<Value> {
     .to_vec()
 }
 
-/// Which messages of the conversation would be sent next, and which of them only in part: how they
-/// are compressed, and where reminders stand, is the policy of the version that runs.
+/// Returns the messages of the conversation that would be sent next, and which of them only in
+/// part. Compression and the positions of reminders follow the policy of the running version.
 fn chosen(next: &str) -> Vec<String> {
     let Ok(Value::Array(segments)) = serde_json::from_str(next) else {
         return vec![next.to_owned()];
@@ -239,7 +241,7 @@ fn chosen(next: &str) -> Vec<String> {
     segments.iter().filter(of_conversation).map(name).collect()
 }
 
-/// Every conversation that is not in the trash.
+/// Returns every conversation that is not in the trash.
 fn ids(home: &StoredHome) -> Vec<String> {
     let listed = home
         .done(&["conversations", "list", "--all", "--json"])

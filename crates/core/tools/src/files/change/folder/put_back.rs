@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn others_who_go_on_writing_have_the_last_word() {
-        // How often they write, each time something is looked at; by renaming or in place; and
-        // whether they remove the file then.
+        // The number of writes of the other process, one at each step; by renaming or in place; and
+        // true if it removes the file at the end.
         let ways = (0..12).flat_map(|writes| [(writes, false), (writes, true)]);
         for ((writes, in_place), removes) in ways.flat_map(|way| [(way, false), (way, true)]) {
             let home = tempfile::tempdir().unwrap();

@@ -143,7 +143,7 @@ fn a_name_that_is_taken_is_not_renamed_over() {
     }
 }
 
-/// The states a death between the steps of [`Renames::Plain`] can leave.
+/// The states after a crash between the steps of [`Renames::Plain`].
 #[test]
 fn interrupted_steps_are_settled() {
     let settled = |files: &[(&str, &str)], links: &[(&str, &str)]| {
@@ -168,7 +168,7 @@ fn interrupted_steps_are_settled() {
             .map(|(name, content)| ((*content).to_owned(), (*name).to_owned()))
             .collect()
     };
-    // An exchange: not begun, the old file linked, the new one in place.
+    // An exchange: not begun; the old file linked; the new file in place.
     assert_eq!(
         settled(&[("name", "old"), ("t", "new")], &[]),
         state(&[("name", "old"), ("t", "new")])
@@ -181,7 +181,7 @@ fn interrupted_steps_are_settled() {
         settled(&[("name", "new"), ("t.old", "old")], &[]),
         state(&[("name", "new"), ("t", "old")])
     );
-    // A rename: both names for one file.
+    // A rename: both names link to one file.
     assert_eq!(
         settled(&[("name", "x")], &[("name", "t")]),
         state(&[("name", "x")])

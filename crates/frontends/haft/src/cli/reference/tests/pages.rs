@@ -1,5 +1,5 @@
-//! Commands and options in README and docs, held against the command line: each is parsed as haft
-//! would, and none is run.
+//! Commands and options in README and docs, checked against the command line: each is parsed as
+//! haft would, and none is run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 
 use crate::cli::Cli;
 
-/// Options of other programs that pages speak of.
+/// Options of other programs that pages mention.
 const FOREIGN: [&str; 28] = [
     "--%",
     "--agents",
@@ -42,14 +42,14 @@ const FOREIGN: [&str; 28] = [
     "--version",
 ];
 
-/// A command line, or the beginning of one, and the page it stands in.
+/// A command line, or the start of one, and its page.
 struct Mention {
     page: String,
     line: String,
 }
 
-/// README and docs in both languages, but for the page whose left column is about other agents and
-/// has tests of its own.
+/// Returns README and docs in both languages, except the page about other agents, which has tests
+/// of its own.
 fn pages() -> Vec<(String, String)> {
     let root = super::root();
     let mut paths = vec![root.join("README.md"), root.join("README.zh-CN.md")];
@@ -74,7 +74,7 @@ fn pages() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Every command line of haft's in code blocks and in running text, and every option that stands
+/// Returns all command lines of haft in code blocks and in running text, and all options that stand
 /// alone.
 fn mentions() -> (Vec<Mention>, Vec<Mention>) {
     let mut commands = Vec::new();
@@ -127,8 +127,8 @@ fn mentions() -> (Vec<Mention>, Vec<Mention>) {
     (commands, options)
 }
 
-/// The parts of a line that begin with `haft`, without assignments before it and comments behind
-/// it.
+/// Returns the parts of a line that begin with `haft`, without assignments before and comments
+/// after them.
 fn simple_commands(line: &str) -> Vec<String> {
     let line = line.split(" #").next().unwrap_or_default();
     let parts = line
@@ -147,7 +147,8 @@ fn simple_commands(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The words of a line, quotes understood; up to one that stands for something a reader puts there.
+/// Splits a line into words and resolves quotes, up to the first word that stands for something a
+/// reader fills in.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -172,7 +173,7 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether it stands for a value: `MODE`, `A|B`, `…`.
+/// True for a word that stands for a value: `MODE`, `A|B`, `…`.
 fn is_placeholder(word: &str) -> bool {
     let name = word.trim_start_matches('-');
     name.contains(['…', '|', '$'])
@@ -181,14 +182,14 @@ fn is_placeholder(word: &str) -> bool {
             .all(|c| c.is_ascii_uppercase() || "-_./0123456789".contains(c))
 }
 
-/// What is wrong with a command line; nothing when it is the beginning of one that works.
+/// Returns the error of a command line, or `None` if it is the start of a valid one.
 fn problem(line: &str) -> Option<String> {
     let first = line
         .split(' ')
         .nth(1)
         .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
     let known = |name: &str| name == "help" || Cli::definition().find_subcommand(name).is_some();
-    // `haft modles` is shown as what happens to a mistyped command.
+    // `haft modles` is the example of a mistyped command.
     if let Some(name) = first.filter(|name| !known(name) && *name != "modles") {
         return Some(format!("`{name}` is no command"));
     }

@@ -1,5 +1,5 @@
-//! `docs/settings.md`: every key of config.toml, made from the schema that `haft config schema`
-//! prints.
+//! `docs/settings.md`: every key of config.toml, generated from the schema that `haft config
+//! schema` prints.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const HEAD: &str = "# Settings\n\nEvery key of `config.toml` with its type, its 
                     `NAME` is a name you choose; a key with `[]` belongs to each entry of a list. An empty third column means that nothing \
                     is set.\n";
 
-/// The page.
+/// Renders the page.
 pub(super) fn page() -> String {
     let whole = schema::whole();
     let keys = whole["properties"].as_object().unwrap();
@@ -45,7 +45,7 @@ fn table<'a>(page: &mut String, keys: impl Iterator<Item = (&'a String, &'a Valu
     keys.for_each(|(name, node)| rows(page, name, node));
 }
 
-/// The rows of a key, or of those below it.
+/// Renders the rows of a key, or of the keys below it.
 fn rows(page: &mut String, path: &str, node: &Value) {
     if let Some(inner) = node["properties"].as_object() {
         return inner
@@ -74,7 +74,7 @@ fn rows(page: &mut String, path: &str, node: &Value) {
     }
 }
 
-/// A type for people.
+/// Returns a type as readable text.
 fn kind(node: &Value) -> String {
     if let Some(values) = node["enum"].as_array() {
         return values
